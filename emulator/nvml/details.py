@@ -44,8 +44,8 @@ HBM_BANKS, GDDR_BANKS = 640, 192
 
 def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
     """Key -> text. One that begins with = is worked out by the library when it is asked for: ``=t LIMIT[ UNIT]`` is how
-    many degrees are left to that limit, ``=p PART WHOLE`` that part of the power, ``=c`` and ``=h`` how long the power
-    limit and the temperature have held back the clocks."""
+    many degrees are left to that limit, ``=p PART WHOLE`` that part of the power, ``=c``, ``=h`` and ``=s`` how long
+    the power limit, the temperature and the target temperature have held back the clocks."""
     return dict(
         (
             *_board(gpu),
@@ -115,7 +115,8 @@ def _modes(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
     yield "display_clocks", "Not Active"
     yield "throttled_sw_power_cap", "=c"
     yield "throttled_hw_thermal", "=h"
-    for cause in ("sync_boost", "sw_thermal", "hw_power_brake"):
+    yield "throttled_sw_thermal", "=s"
+    for cause in ("sync_boost", "hw_power_brake"):
         yield f"throttled_{cause}", "0 us"
     yield "cc_memory", "0 MiB"
     yield "fbc", "0"

@@ -375,7 +375,8 @@ def _account(account: NvmlAccount) -> str:
 def _totals(totals: BoardTotals) -> str:
     """Those at the beginning of the first span, in nanoseconds and kB; the library adds up the later ones."""
     kilobytes = totals.pcie_kb_ns // NS_PER_S
-    return f"totals {totals.work_ns} {kilobytes} {totals.capped_ns} {totals.hot_ns} {totals.locked_ns}"
+    held = (totals.capped_ns, totals.hot_ns, totals.locked_ns, totals.cooled_ns)
+    return f"totals {totals.work_ns} {kilobytes} {' '.join(map(str, held))}"
 
 
 def _span(span: TelemetrySpan, memory_utilization: int | None) -> str:

@@ -18,7 +18,8 @@ KEPT, CUT = 1024, 256
 class BoardTotals(Struct, frozen=True, gc=False):
     """What a board adds up over time: ``pcie_kb_ns`` is kB/s times ns over the PCIe link, in each direction;
     ``work_ns`` is percent of utilisation times ns. The others are ns for which its clocks were held back:
-    ``capped_ns`` by the power limit, ``hot_ns`` by its temperature, ``locked_ns`` by locked or application clocks."""
+    ``capped_ns`` by the power limit, ``hot_ns`` by its temperature, ``locked_ns`` by locked or application clocks,
+    ``cooled_ns`` by its target temperature."""
 
     energy_pj: int = 0
     pcie_kb_ns: int = 0
@@ -26,6 +27,7 @@ class BoardTotals(Struct, frozen=True, gc=False):
     capped_ns: int = 0
     hot_ns: int = 0
     locked_ns: int = 0
+    cooled_ns: int = 0
 
 
 NO_TOTALS = BoardTotals()
@@ -70,6 +72,7 @@ class TelemetrySpan(Struct, frozen=True, gc=False):
             totals.capped_ns + passed_ns * bool(self.reasons & ThrottleReason.POWER_CAP),
             totals.hot_ns + passed_ns * bool(self.reasons & ThrottleReason.HW_THERMAL),
             totals.locked_ns + passed_ns * bool(self.reasons & ThrottleReason.CLOCKS_SETTING),
+            totals.cooled_ns + passed_ns * bool(self.reasons & ThrottleReason.SW_THERMAL),
         )
 
     def temperature_at(self, at_ns: int) -> float:

@@ -8,6 +8,7 @@ from mews.emulator.nvml.mig.instances import NO_MIG, MigState, compute_created, 
 from mews.emulator.nvml.mig.models import mig_table
 from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import EccCounts, NvmlProcess
+from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant
 from mews.emulator.telemetry.units import ns
@@ -140,3 +141,15 @@ def test_a_target_temperature_has_bounds_and_only_it_is_set(read):
     assert setter(read.device, 1, ctypes.byref(wanted)) == NOT_SUPPORTED
     assert setter(read.device, 8, ctypes.byref(wanted)) == setter(read.device, 5, None) == INVALID
     assert setter(read.device, 5, ctypes.byref(ctypes.c_int(-1))) == INVALID
+
+
+def test_the_time_that_a_target_temperature_takes_is_counted(read):
+    board = GpuTelemetry(uuid_of(0), PROFILES["RTX 3090"], seed="1", powered=True)
+    board.begin("a", constant(100), 0)
+    board.control(BoardControls(target_c=65), ns(2))
+    read.show(gpu(0, "RTX 3090", record=board.record(ns(2), 8)), at_s=5)
+    names = ("SW_THERM_SLOWDOWN", "HW_THERM_SLOWDOWN")
+    assert [read(f"DEV_CLOCKS_EVENT_REASON_{name}") for name in names] == [ns(3), 0]
+    assert read("DEV_PERF_POLICY_THERMAL") == ns(3)
+    told = read.host.smi("--query-gpu=clocks_event_reasons_counters.sw_thermal_slowdown", "--format=csv,noheader")
+    assert told == (0, "3000000 us\n")

@@ -200,7 +200,8 @@ def test_a_target_temperature_holds_back_clocks_and_power():
     assert (free.throttle_reasons & 0x20, held.throttle_reasons & 0x24) == (0, 0x20)
     gpu.control(BoardControls(target_c=65, power_limit_mw=150_000), ns(7200))
     assert gpu.reading(ns(7201)).throttle_reasons & 0x24 == 0x4
-    gpu.control(BoardControls(target_c=80), ns(7200))
+    assert gpu.span(ns(7300)).totals_at(ns(7300)).cooled_ns == ns(3600)
+    gpu.control(BoardControls(target_c=80), ns(7300))
     assert gpu.reading(ns(10800)).sm_clock_mhz == free.sm_clock_mhz
 
 

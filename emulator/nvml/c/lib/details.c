@@ -10,9 +10,10 @@
 static Return moving(const View *view, const Gpu *gpu, const char *text, char *out, unsigned length) {
     char shown[64], *rest;
     long long first = strtoll(text + 2, &rest, 10);
-    if (text[1] == 'c' || text[1] == 'h') {
+    if (text[1] == 'c' || text[1] == 'h' || text[1] == 's') {
         Totals totals = totals_now(view, gpu);
-        snprintf(shown, sizeof shown, "%lld us", (text[1] == 'c' ? totals.capped : totals.hot) / 1000);
+        long long held = text[1] == 'c' ? totals.capped : text[1] == 'h' ? totals.hot : totals.cooled;
+        snprintf(shown, sizeof shown, "%lld us", held / 1000);
     } else if (text[1] == 't') {
         snprintf(shown, sizeof shown, "%lld%.8s", first - temperature_now(view, gpu), rest);
     } else {

@@ -41,7 +41,9 @@ static Told policy_field(const View *view, const Gpu *gpu, unsigned field) {
     Totals totals = totals_now(view, gpu);
     switch (field) {
     case 74: return told_wide(totals.capped);
-    case 75: case 270: return told_wide(totals.hot);
+    case 75: return told_wide(totals.hot + totals.cooled);
+    case 269: return told_wide(totals.cooled);
+    case 270: return told_wide(totals.hot);
     case 80: return told_wide(totals.locked);
     default: return told_wide(0);
     }

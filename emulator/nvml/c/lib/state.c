@@ -119,7 +119,8 @@ static int add_account(Gpu *gpu, char *rest) {
 
 static int add_totals(Gpu *gpu, char *rest) {
     Totals *totals = &gpu->totals;
-    long long *const numbers[] = {&totals->work, &totals->traffic, &totals->capped, &totals->hot, &totals->locked};
+    long long *const numbers[] = {&totals->work, &totals->traffic, &totals->capped,
+                                  &totals->hot,  &totals->locked,  &totals->cooled};
     for (size_t i = 0; i < COUNT(numbers); i++) {
         char *word = state_word(&rest);
         if (word == NULL || !number_parse(word, numbers[i])) return 0;
@@ -140,6 +141,7 @@ Totals totals_after(const Span *span, long long passed) {
     totals.traffic = grown_by(totals.traffic, span->pcie / 1000, passed % NS_PER_S / 1000000);
     totals.capped = grown_by(totals.capped, (span->reasons & REASON_POWER_CAP) != 0, passed);
     totals.hot = grown_by(totals.hot, (span->reasons & REASON_HW_THERMAL) != 0, passed);
+    totals.cooled = grown_by(totals.cooled, (span->reasons & REASON_SW_THERMAL) != 0, passed);
     totals.locked = grown_by(totals.locked, (span->reasons & REASON_LOCKED) != 0, passed);
     return totals;
 }

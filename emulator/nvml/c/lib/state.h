@@ -9,12 +9,13 @@ enum { EVENT_MAX = 256, CLOCK_SPEED = 1000000 };
 enum { FANS = 2 }; /* of a board that has any */
 
 /* What a board adds up: percent of utilisation times ns, kilobytes over the PCIe link each way, and ns for which its
- * clocks were held back by the power limit, its temperature, and locked or application clocks. */
+ * clocks were held back by the power limit, its temperature, locked or application clocks, and its target
+ * temperature. */
 typedef struct {
-    long long work, traffic, capped, hot, locked;
+    long long work, traffic, capped, hot, locked, cooled;
 } Totals;
 
-enum { REASON_LOCKED = 0x2, REASON_POWER_CAP = 0x4, REASON_HW_THERMAL = 0x40 };
+enum { REASON_LOCKED = 0x2, REASON_POWER_CAP = 0x4, REASON_SW_THERMAL = 0x20, REASON_HW_THERMAL = 0x40 };
 
 /* What holds for a while (state.py documents it): within, energy grows with the time, the temperature lags. */
 typedef struct {

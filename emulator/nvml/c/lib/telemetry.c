@@ -302,7 +302,10 @@ EXPORT Return nvmlDeviceGetViolationStatus(Device device, unsigned policy, Viola
     if (result != OK) return result;
     if (out == NULL || policy >= POLICIES) return session_leave(INVALID_ARGUMENT);
     Totals totals = totals_now(&view, gpu);
-    long long held = policy == POWER ? totals.capped : policy == THERMAL ? totals.hot : policy == LOCKED ? totals.locked : 0;
+    long long held = policy == POWER     ? totals.capped
+                     : policy == THERMAL ? totals.hot + totals.cooled
+                     : policy == LOCKED  ? totals.locked
+                                         : 0;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     unsigned long long us = (unsigned long long)now.tv_sec * 1000000ull + (unsigned long long)now.tv_nsec / 1000;

@@ -114,7 +114,7 @@ class ControllerReports(Invariant[ObservedState]):
             self._unreported[line.actor].append(line)
 
     def _scale(self, line: Line) -> None:
-        match = _SCALED.match(line.fields["message"])
+        match = _SCALED.match(line.fields["message"].removeprefix(_COMBINED))
         if match is not None:
             owner = f"replicaset/{line.fields['object'].split('/')[1]}/{match[1]}"
             self._scales[owner] = int(match[3]), line

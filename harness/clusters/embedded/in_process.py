@@ -28,6 +28,7 @@ from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.apiserver.wire.measures import serve_kinds
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.dra.state_store import MemoryDraState
 from mews.kube.emulated.kubelet.users import DeviceUsers
@@ -198,11 +199,15 @@ def in_process_ports(
     kubelets: KubeletDirectory,
     *,
     attended: bool = False,
+    metrics: bool = False,
     release: ClusterRelease = STANDARD,
 ) -> ClusterPorts:
     """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory.
-    ``attended``: a controller makes the service accounts that pods need; ``release``: which Kubernetes it is."""
+    ``attended``: a controller makes the service accounts that pods need; ``metrics``: serve metrics.k8s.io;
+    ``release``: which Kubernetes it is."""
     store = fresh_store(run.clock.now, run.rng("store"), attended=attended, release=release)
+    if metrics:
+        serve_kinds(store)
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
     services = InProcessServices(run)

@@ -33,7 +33,8 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
     stack = request.scenario.stack
     attended = stack.controllers.names("serviceaccount-controller")
-    ports = in_process_ports(hardware, run, kubelets, attended=attended, release=stack.release)
+    metrics = stack.metrics == "on"
+    ports = in_process_ports(hardware, run, kubelets, attended=attended, metrics=metrics, release=stack.release)
     return await _opened(EmbeddedCluster, request, run, hardware, ports, kubelets)
 
 

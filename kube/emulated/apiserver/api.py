@@ -27,6 +27,7 @@ from mews.kube.emulated.apiserver.store.users import administrator
 from mews.kube.emulated.apiserver.store.views import view_of
 from mews.kube.emulated.apiserver.wire import containers
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
+from mews.kube.emulated.apiserver.wire.measures import is_measured, measured, one_measured
 
 
 class Watch:
@@ -108,6 +109,13 @@ class InProcessKube:
     def _kind(self, resource: Resource) -> Kind:
         return self._store.kinds.of(resource)
 
+    def _stored(self, resource: Resource) -> Kind:
+        """405 for what can only be read."""
+        kind = self._kind(resource)
+        if is_measured(kind):
+            raise refusals.wrong_method()
+        return kind
+
     def _request(self, field_manager: str) -> WriteRequest:
         return WriteRequest(self._identity, field_manager or "mews", answers={})
 
@@ -119,6 +127,8 @@ class InProcessKube:
         kind = self._kind(resource)
         if subresource is not None and kind.subresource(subresource) is None:
             raise refusals.unknown_resource()
+        if is_measured(kind):
+            return one_measured(self._store, self._kubelets, kind, namespace=_place(kind, namespace) or None, name=name)
         found = await answered(lambda: self._store.get(kind, _place(kind, namespace), name))
         return scale_of(kind, found) if subresource == "scale" else found
 
@@ -136,6 +146,11 @@ class InProcessKube:
         """Selected objects, ordered by namespace and name; with a version as they were at that one."""
         await asyncio.sleep(0)
         kind = self._kind(resource)
+        if is_measured(kind):
+            found = measured(
+                self._store, self._kubelets, kind, namespace=namespace, labels=label_selector, fields=field_selector
+            )
+            return ObjectList(found, "")
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
         if resource_version:
             version = read_version(resource_version)
@@ -154,7 +169,7 @@ class InProcessKube:
         bookmarks: bool = False,
     ) -> AsyncIterator[WatchEvent]:
         """All later events; the subscription begins with the first ``anext``."""
-        kind = self._kind(resource)
+        kind = self._stored(resource)
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
         return Watch(self._store, kind, selection, resource_version, timeout_s, bookmarks=bookmarks)
 
@@ -163,7 +178,7 @@ class InProcessKube:
     ) -> Object:
         """Create an object (POST) and return it as stored."""
         await asyncio.sleep(0)
-        kind = self._kind(resource)
+        kind = self._stored(resource)
         target = _place(kind, namespace or namespace_of(obj) or None)
         return await completed(
             lambda request: creation.create(self._store, kind, target, obj, request), self._request(field_manager)
@@ -180,7 +195,7 @@ class InProcessKube:
     ) -> Object:
         """Replace an object (PUT) and return it as stored."""
         await asyncio.sleep(0)
-        kind = self._kind(resource)
+        kind = self._stored(resource)
         _check_subresource(kind, subresource)
         place, below, store = _place(kind, namespace or namespace_of(obj) or None), subresource or "", self._store
 
@@ -207,7 +222,7 @@ class InProcessKube:
     ) -> Object:
         """The object after the patch."""
         await asyncio.sleep(0)
-        what = self._kind(resource)
+        what = self._stored(resource)
         _check_subresource(what, subresource)
         place, below, store = _place(what, namespace), subresource or "", self._store
 
@@ -229,7 +244,7 @@ class InProcessKube:
     ) -> Object:
         """The object while it still exists, or a ``Status``."""
         await asyncio.sleep(0)
-        kind = self._kind(resource)
+        kind = self._stored(resource)
         return await completed(
             lambda request: deletion.delete(self._store, kind, _place(kind, namespace), name, options, request),
             self._request(""),
@@ -246,7 +261,7 @@ class InProcessKube:
     ) -> ObjectList:
         """The list as it was before the deletion."""
         await asyncio.sleep(0)
-        kind = self._kind(resource)
+        kind = self._stored(resource)
         if "deletecollection" not in kind.verbs:
             raise refusals.wrong_method()
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)

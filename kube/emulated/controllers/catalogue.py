@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from mews.kube.api.brought_claims import brings_ephemeral_volumes, concerns_resource_claims
 from mews.kube.api.resources import (
+    AUTOSCALERS,
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -154,6 +155,13 @@ def _budgets(parts: Parts) -> Runnable:
 
     events = parts.recorder("controllermanager")
     return DisruptionController(parts.context, informers=parts.informers, events=events)
+
+
+def _autoscalers(parts: Parts) -> Runnable:
+    from mews.kube.emulated.controllers.podautoscaler.controller import PodAutoscaler
+
+    events = parts.recorder("horizontal-pod-autoscaler")
+    return PodAutoscaler(parts.context, informers=parts.informers, events=events)
 
 
 def _slices(parts: Parts) -> Runnable:
@@ -304,6 +312,7 @@ CONTROLLERS: Mapping[str, Make] = {
     "volumeattributesclass-protection-controller": _asleep(_attributes_classes_in_use, VOLUME_ATTRIBUTES_CLASSES),
     "service-cidr-controller": _asleep(_service_ranges, SERVICE_CIDRS),
     "replicationcontroller-controller": _asleep(_replication_controllers, REPLICATION_CONTROLLERS),
+    "horizontal-pod-autoscaler-controller": _asleep(_autoscalers, AUTOSCALERS),
 }
 
 

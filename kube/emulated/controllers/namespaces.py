@@ -10,6 +10,7 @@ from mews.kube.api.resources import NAMESPACES, NEW_EVENTS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import Pace, rest
 from mews.kube.component import Context
+from mews.kube.streaming.metrics import GROUP as METRICS
 
 FINALIZER = "kubernetes"
 _LOOK_S = 1.0
@@ -46,8 +47,8 @@ class NamespaceDeletion:
     async def _end(self, namespace: Object) -> None:
         kube, name, empty = self._context.kube, name_of(namespace), True
         for resource in await kube.discovery():
-            if not resource.namespaced or resource == NEW_EVENTS:
-                continue
+            if not resource.namespaced or resource == NEW_EVENTS or resource.group == METRICS:
+                continue  # measured objects cannot be deleted, and go with what is measured
             try:
                 found = await kube.list(resource, namespace=name)
             except ApiError:

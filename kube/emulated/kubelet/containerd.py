@@ -198,6 +198,13 @@ class Containerd:
         if sandbox is not None and starts and starts[-1].running:
             sandbox.instances[container] = (*starts[:-1], replace(starts[-1], resources=resources))
 
+    def annotate(self, uid: str, annotations: Mapping[str, str]) -> None:
+        """A pod's annotations changed while it runs: what its played containers use may have."""
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is not None:
+            metadata = {**sandbox.pod["metadata"], "annotations": dict(annotations)}
+            sandbox.pod = {**sandbox.pod, "metadata": metadata}
+
     async def stop(self, uid: str, container: str, grace_s: float) -> None:
         """TERM, then KILL after the grace; returns when the container has ended and is recorded so."""
         sandbox = self._sandboxes.get(uid)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.objects import Object, init_containers_of, is_deleting, is_terminal, key_of, seconds, uid_of
+from mews.kube.api.objects import (
+    Object,
+    annotations_of,
+    init_containers_of,
+    is_deleting,
+    is_terminal,
+    key_of,
+    seconds,
+    uid_of,
+)
 from mews.kube.api.resource_claims import uses_claims
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.backoff import BackOff
@@ -64,6 +73,8 @@ class PodWorker:
         old, self.pod = self.pod, pod
         self._prober.update(pod)
         self._volumes.update(pod)
+        if annotations_of(old) != annotations_of(pod):
+            self._tools.containerd.annotate(self.uid, annotations_of(pod))
         ends = is_deleting(pod) or (is_terminal(pod) and not self.ended)
         if ends:
             self._stopping.set()

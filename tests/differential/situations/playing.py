@@ -54,6 +54,7 @@ _SHOWN = (
     ("v1", "ServiceAccount"),
     ("v1", "ResourceQuota"),
     ("policy/v1", "PodDisruptionBudget"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler"),
 )
 _SUFFIX = re.compile(r"-(?:[0-9a-f]{8,10}-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b|-\d{8}\b|-[bcdf0-9-hj-np-tv-z]{8,10}\b")
 _UNSTEADY = ("observedGeneration", "collisionCount", "currentRevision", "updateRevision", "uncountedTerminatedPods")

@@ -31,7 +31,7 @@ QUESTIONS = {
         "conform --help",
         r"Test a chassis against its API contract; read-only unless",
     ),
-    "what is not emulated": ("list ignored", r"(?m)^HorizontalPodAutoscaler +kind +no controller scales by it"),
+    "what is not emulated": ("list ignored", r"(?m)^CertificateSigningRequest +kind +nobody approves or signs it"),
     "how do I stop it": ("--help", r"(?m)^  down +Stop sessions of `mews up`"),
 }
 

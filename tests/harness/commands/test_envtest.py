@@ -78,9 +78,8 @@ def ask(path, body=None):
         return urllib.request.urlopen(request, context=ssl.create_default_context(cafile=ready["ca"]))
     except urllib.error.HTTPError as error:
         return error
-target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
-scaler = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 1, "scaleTargetRef": target}}
-made = ask("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", scaler)
+schema = {"metadata": {"name": "s"}, "spec": {"priorityLevelConfiguration": {"name": "global-default"}}}
+made = ask("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", schema)
 groups = [group["name"] for group in json.load(ask("/apis"))["groups"]]
 metrics = ask("/apis/metrics.k8s.io/v1beta1/nodes")
 print(made.status, made.headers.get("Warning"), "metrics.k8s.io" in groups, metrics.status)
@@ -94,8 +93,7 @@ print(made.status, made.headers.get("Warning"), "metrics.k8s.io" in groups, metr
         ("--bare", "201 None False 404"),
         (
             "--stack=none",
-            '201 299 - "HorizontalPodAutoscaler is stored and ignored here: no controller scales by it: '
-            'horizontal-pod-autoscaler-controller" True 200',
+            '201 299 - "FlowSchema is stored and ignored here: requests are neither queued nor limited" True 200',
         ),
     ],
 )

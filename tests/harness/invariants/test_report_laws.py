@@ -311,6 +311,16 @@ def test_a_replica_set_that_makes_more_pods_than_it_was_scaled_to_is_reported() 
     assert judged(ControllerReports(), [scaled, *MADE, over, other, made]) == []
 
 
+def test_a_scale_that_is_told_as_one_of_many_similar_events_counts() -> None:
+    web, one = "deployment/default/web", "Scaled up replica set web from 0 to 1"
+    scaled = told(1, "deployment-controller", "ScalingReplicaSet", one, web)
+    many = "(combined from similar events): Scaled up replica set web from 1 to 2"
+    again = told(2, "deployment-controller", "ScalingReplicaSet", many, web)
+    made = told(2, "replicaset-controller", "SuccessfulCreate", "Created pod: b", SET)
+    other: Said = (2, "api", "pod/default/b", "created", {"uid": "v"})
+    assert judged(ControllerReports(), [scaled, *MADE, again, other, made]) == []
+
+
 @pytest.mark.parametrize("said", [MADE[1:], [*MADE, gone(30)[1]]], ids=["made", "deleted"])
 def test_a_controller_that_tells_of_what_was_not_done_is_reported(said: list[Said]) -> None:
     [breach] = judged(ControllerReports(), said)

@@ -138,7 +138,6 @@ IGNORED: tuple[Ignored, ...] = (
 """What is stored and ignored."""
 
 IGNORED_KINDS: Mapping[tuple[str, str], str] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): "no controller scales by it: horizontal-pod-autoscaler-controller",
     ("certificates.k8s.io", "CertificateSigningRequest"): "nobody approves or signs it: certificatesigningrequest-*",
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "requests are neither queued nor limited",
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "requests are neither queued nor limited",
@@ -161,6 +160,7 @@ ACTING_KINDS: Mapping[str, str] = {
     "": "Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolumeClaim "
     "PersistentVolume Pod PodTemplate ReplicationController ResourceQuota Secret ServiceAccount Service",
     "apiregistration.k8s.io": "APIService",
+    "autoscaling": "HorizontalPodAutoscaler",
     "apps": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
     "events.k8s.io": "Event",
     "authentication.k8s.io": "SelfSubjectReview TokenReview",

@@ -23,6 +23,7 @@ from mews.kube.emulated.apiserver.wire import (
     connects,
     discovery,
     health,
+    measures,
     metrics_api,
     openapi,
     pod_streams,
@@ -142,7 +143,7 @@ class ApiServer:
         furnish(store, self.url)
         self._stops.append(keep_addresses(store))
         if self._usage:
-            metrics_api.serve_kinds(store)
+            measures.serve_kinds(store)
         keeping = asyncio.create_task(Housekeeping(store).run())
         self._stops.append(keeping.cancel)
 

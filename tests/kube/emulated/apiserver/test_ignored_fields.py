@@ -98,7 +98,8 @@ def test_templates_of_workloads_are_looked_into_and_kinds_that_nothing_acts_on_a
     cron = {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": template}}}}
     [line] = ignored_warnings(cron)
     assert line.startswith("spec.jobTemplate.spec.template.spec.hostUsers: ignored here: ")
-    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {}}
-    [line] = ignored_warnings(scaler)
-    assert line.startswith("HorizontalPodAutoscaler is stored and ignored here: ")
-    assert ignored_warnings({**scaler, "apiVersion": "example.com/v1"}) == []
+    schema = {"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "spec": {}}
+    [line] = ignored_warnings(schema)
+    assert line.startswith("FlowSchema is stored and ignored here: ")
+    assert ignored_warnings({**schema, "apiVersion": "example.com/v1"}) == []
+    assert ignored_warnings({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {}}) == []

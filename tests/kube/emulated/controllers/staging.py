@@ -17,6 +17,7 @@ from mews.kube.api.objects import (
     name_of,
 )
 from mews.kube.api.resources import (
+    AUTOSCALERS,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -52,6 +53,7 @@ SHOWN = (
         PERSISTENT_VOLUME_CLAIMS,
         DISRUPTION_BUDGETS,
         RESOURCE_QUOTAS,
+        AUTOSCALERS,
     ),
     *(ENDPOINT_SLICES, ENDPOINTS, SERVICE_ACCOUNTS),
 )
@@ -59,6 +61,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 _ADDRESS = re.compile(r"10\.0\.0\.\d+")
+_RIVALS = re.compile(r"(?<=multiple HPAs: \[)[^]]*")
+_EVERY_15_S = ("persistentvolume-controller", "horizontal-pod-autoscaler")
 _OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "generateName", "deletionTimestamp")
 
 
@@ -110,8 +114,8 @@ class Stage:
         found: dict[str, list[str]] = {}
         for event in events:
             about = event["involvedObject"]
-            # Pods come sooner or later; volumes are looked at every 15 s since nobody knows when.
-            is_chance = event["reason"] == "NoPods" or event["source"]["component"] == "persistentvolume-controller"
+            # Pods come sooner or later; volumes and autoscalers are looked at every 15 s since nobody knows when.
+            is_chance = event["reason"] == "NoPods" or event["source"]["component"] in _EVERY_15_S
             count = "some" if is_chance else event["count"]
             said = (event["source"]["component"], event["type"], event["reason"], event["message"], count)
             if about["kind"] != "Pod":
@@ -128,10 +132,10 @@ def _runs(said: list[str]) -> list[str]:
 
 
 def smooth(text: str) -> str:
-    """Without times, uids, addresses and random ends of names."""
+    """Without times, uids, addresses, random ends of names and random order."""
     for pattern, word in ((_TIME, "<time>"), (_UID, "<uid>"), (_ADDRESS, "<ip>"), (_SUFFIX, "-*")):
         text = pattern.sub(word, text)
-    return text
+    return _RIVALS.sub(lambda match: " ".join(sorted(match[0].split())), text)  # upstream's order is a map's
 
 
 def plain(resource: Resource, obj: Object) -> Any:

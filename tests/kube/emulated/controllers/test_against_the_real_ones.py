@@ -10,7 +10,7 @@ import pytest
 
 from mews.harness.clusters.programs.finding import NEEDED
 from tests.kube.emulated.apiserver.real_parts import missing
-from tests.kube.emulated.controllers import volume_stories
+from tests.kube.emulated.controllers import autoscaler_stories, volume_stories
 from tests.kube.emulated.controllers.owner_graphs import owner_graph
 from tests.kube.emulated.controllers.stories import STORIES
 from tests.kube.emulated.controllers.telling import Story, ours, theirs, title
@@ -26,7 +26,11 @@ _GRAPHS = [owner_graph(seed) for seed in range(60)]
 
 @pytest.mark.wall
 @pytest.mark.skipif(bool(_MISSING), reason=_MISSING or "-")
-@pytest.mark.parametrize("stories", [STORIES, _GRAPHS, volume_stories.STORIES], ids=["lives", "owners", "volumes"])
+@pytest.mark.parametrize(
+    "stories",
+    [STORIES, _GRAPHS, volume_stories.STORIES, autoscaler_stories.STORIES],
+    ids=["lives", "owners", "volumes", "autoscalers"],
+)
 def test_our_controllers_do_and_say_what_the_real_ones_do_and_say(stories: Sequence[Story], tmp_path: Path) -> None:
     told, left = ours(stories), list(stories)
     for attempt in range(_ATTEMPTS):

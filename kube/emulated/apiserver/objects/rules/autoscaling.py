@@ -55,9 +55,19 @@ def _change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
     return [*_spec_errors(new["spec"], old["spec"])]
 
 
-def _spec_errors(spec: Part, before: Part | None) -> Iterator[FieldError]:
+def zero_errors(scaler: Object) -> list[FieldError]:
+    """What is wrong with an autoscaler where the gate HPAScaleToZero is on."""
+    return [*_spec_errors(scaler["spec"], None, to_zero=True)]
+
+
+def zero_change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
+    """What is wrong with a change there."""
+    return [*_spec_errors(new["spec"], old["spec"], to_zero=True)]
+
+
+def _spec_errors(spec: Part, before: Part | None, *, to_zero: bool = False) -> Iterator[FieldError]:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    least = 0 if before is not None and before.get("minReplicas") == 0 else 1
+    least = 0 if to_zero or (before is not None and before.get("minReplicas") == 0) else 1
     if low is not None and low < least:
         yield refusals.bad("spec.minReplicas", low, f"must be greater than or equal to {least}")
     if high < 1:

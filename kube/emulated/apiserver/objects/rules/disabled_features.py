@@ -51,6 +51,10 @@ DROPS: Mapping[str, Drop] = {"core/v1.PodSpec": _drop_from_pod}
 """Struct -> what is dropped of it beside its fields."""
 
 GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str | None]]] = {
+    "horizontalpodautoscalers.autoscaling": (
+        "HPAScaleToZero",
+        {"validate": "autoscaling:zero_errors", "validate_update": "autoscaling:zero_change_errors"},
+    ),
     "statefulsets.apps": ("MaxUnavailableStatefulSet", {"prepare_update": None, "prepare_create": None}),
     "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", {"prepare_update": None}),
     "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", {"prepare_update": None}),

@@ -67,11 +67,11 @@ def _outcomes(room: str, drawn: Sequence[Mutant], *, jobs: int, limit_s: float) 
             free.put(checkout)
 
         def judge(mutant: Mutant) -> Outcome:
-            # What no test runs may run as its module is imported, before the first one.
-            tests = by_function.get((mutant.file, mutant.first_line)) or shortest_first
+            # The others after them: what a test leaves in a cache, the next ones did not run, nor what imports ran.
+            first = by_function.get((mutant.file, mutant.first_line), ())
             checkout = free.get()
             try:
-                return checkout.judge(room, mutant, tests, limit_s=limit_s)
+                return checkout.judge(room, mutant, first, shortest_first, limit_s=limit_s)
             finally:
                 free.put(checkout)
 

@@ -66,12 +66,15 @@ class Checkout:
             found.append(Reached(test, took_s, frozenset((file[cut:], first) for file, first in functions)))
         return found
 
-    def judge(self, room: str, mutant: Mutant, tests: Sequence[Reached], *, limit_s: float) -> Outcome:
-        """Run these tests with the fault until one fails."""
+    def judge(
+        self, room: str, mutant: Mutant, first: Sequence[Reached], others: Sequence[Reached], *, limit_s: float
+    ) -> Outcome:
+        """Run these tests with the fault until one fails: ``first`` those that run its function."""
         target = self.folder / mutant.file
         kept = target.read_bytes()
         only, done = self.folder / "only.txt", self.folder / "done.txt"
-        only.write_text("\0".join(each.test for each in tests), encoding="utf-8")
+        tests = list(dict.fromkeys(each.test for each in (*first, *others)))
+        only.write_text("\0".join(tests), encoding="utf-8")
         done.unlink(missing_ok=True)
         target.write_text(mutant.text(), encoding="utf-8")
         try:
@@ -80,23 +83,27 @@ class Checkout:
             target.write_bytes(kept)
         ran = done.read_text(encoding="utf-8").splitlines() if done.is_file() else []
         if ended == 0:
-            return Outcome(mutant, "", len(tests))
-        if ended is None:  # The last one hangs, where all of them took far less without the fault.
-            hangs = sum(each.took_s for each in tests) < limit_s / 3
-            return Outcome(
-                mutant, f"{tests[len(ran)].test} (hangs)" if hangs and len(ran) < len(tests) else "", len(ran)
-            )
+            return Outcome(mutant, "", len(ran))
+        if ended is None:  # One hangs if those that run the function took far less without the fault.
+            hangs = len(ran) < len(first) and sum(each.took_s for each in first) < limit_s / 3
+            return Outcome(mutant, f"{tests[len(ran)]} (hangs)" if hangs else "", len(ran))
         return Outcome(mutant, ran[-1] if ran else "collection", len(ran))
 
     def _pytest(self, room: str, variables: Mapping[str, str], *, limit_s: float) -> int | None:
         """Its exit status; None where it was ended."""
         kept = {name: text for name, text in os.environ.items() if not name.startswith(_OURS)}
         path = f"{Path(sys.executable).parent}:{_SYSTEM}"
-        environment = {**kept, **variables, "PATH": path, "PYTHONPATH": f"{self.folder / 'src'}:{self.folder}"}
+        environment = {
+            **kept,
+            **variables,
+            "PATH": path,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": f"{self.folder / 'src'}:{self.folder}",
+        }
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:rerunfailures", "-p", "tests.mutate.reach"]
         if "MUTATE_REACH" in variables:
             options.remove("-x")
-        command = [sys.executable, "-B", "-m", "pytest", *options, f"tests/{room}"]
+        command = [sys.executable, "-m", "pytest", *options, f"tests/{room}"]
         process = subprocess.Popen(
             command, cwd=self.folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,

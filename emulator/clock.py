@@ -81,6 +81,22 @@ class EmulatedClock:
             self._changed.notify_all()
 
 
+class StoppedClock(EmulatedClock):
+    """One that shows the same emulated second for ever: what is due later never comes."""
+
+    def __init__(self, at_s: float) -> None:
+        super().__init__()
+        self._emulated_s = at_s
+
+    def _now(self) -> float:
+        return self._emulated_s
+
+    def wait_until(self, due_s: Callable[[], float | None]) -> bool:
+        """Whether that time has come; who would have to wait is told so at once."""
+        due = due_s()
+        return due is not None and due <= self.now()
+
+
 def _checked(speed: float) -> float:
     if not 0 < speed <= 1e6:
         raise ValueError(f"speed {speed}: must be above 0 and at most 1000000")

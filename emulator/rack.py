@@ -41,12 +41,16 @@ class Rack:
         seed: int | str = 0,
         stores: Mapping[str, TableStore] | None = None,
         telemetry_stores: Mapping[str, TelemetryStore] | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
+        """``fleet``: boxes that are there already, in place of those that seed and stores would make."""
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
         self.requests = RequestLog(clock.now)
-        self._fleet = Fleet(hardware, seed, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores)
+        self._fleet = fleet or Fleet(
+            hardware, seed, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores
+        )
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
         self._couriers: list[EventDelivery] = []
         self._keeper = SettlingThread(clock, next_due=self._next_due, settle=self._settle)

@@ -61,7 +61,7 @@ class ChassisServer:
     Dialects with a login have a port of their own for each chassis, under TLS by ``tls``, or by a certificate that is
     made where none is given; ``insecure`` leaves them in plain HTTP on the port of the others. ``port`` is the first
     port, ``further`` are the next ones; where they end, free ones are taken. ``wrongs``: deviations that stand in front
-    of each chassis, with dice by ``seed``.
+    of each chassis, with dice by ``seed``. ``rack``: one that is there already; ``reads_only``: why it is only shown.
 
     Raises ValueError for an unknown dialect, OSError for a port that cannot be had, EmulatorError for a state file
     that cannot be used.
@@ -89,8 +89,10 @@ class ChassisServer:
         ssdp: bool = False,
         wrongs: Sequence[Wrong] = (),
         tenant: str = "",
+        rack: Rack | None = None,
+        reads_only: str = "",
     ) -> None:
-        self._tenant = tenant
+        self._tenant, self._reads_only = tenant, reads_only
         self._wrongs, self._seed = tuple(wrongs), seed
         self._host, self._control_tls = host, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
@@ -105,13 +107,13 @@ class ChassisServer:
         self.token = secrets.token_urlsafe(24) if token is None else token
         self._discovery: dict[str, Discoverable] = {}
         self._responder: SsdpResponder | None = None
-        clock = self._clock = EmulatedClock(speed)
+        clock = self._clock = EmulatedClock(speed) if rack is None else rack.clock
         self._servers: dict[str, HttpServer | WrongServer] = {}
         self._secure: dict[str, HttpServer | WrongServer] = {}
         self._state = None if state is None else StateFile(state)
         try:
             kept, names = self._state, [spec.name for spec in hardware.chassis]
-            self.rack = Rack(
+            self.rack = rack or Rack(
                 hardware,
                 clock=clock,
                 seed=seed,
@@ -130,7 +132,7 @@ class ChassisServer:
         return Discoverable(service_uuid(spec), lambda: f"{self._urls(spec.name)['redfish']}/redfish/v1/")
 
     def _listen(self, port: int) -> None:
-        admit = gate(callers(self._host, self._allow_hosts))
+        admit = gate(callers(self._host, self._allow_hosts), self._reads_only)
         for servers, tls, names in (
             (self._servers, None, [name for name in self._dialects if name not in self._secret]),
             (self._secure, self._tls, [name for name in self._dialects if name in self._secret]),
@@ -146,7 +148,7 @@ class ChassisServer:
                 port = port + 1 if self._consecutive else self._further.pop(0) if self._further else 0
         host, port = self._control
         control = Control(self.rack, self.token, remote=host != LOOPBACK)
-        admit = gate(callers(host, self._allow_hosts))
+        admit = gate(callers(host, self._allow_hosts), self._reads_only)
         identity = control_identity(self._control_tls)
         self._servers[CONTROL] = HttpServer(control_app(control, self.rack.feed, admit), host, port, tls=identity)
 

@@ -72,6 +72,7 @@ def run(
     resume: given.ResumeOption = False,
     shard: given.ShardOption = None,
     select: given.SelectOption = None,
+    break_at: given.BreakOption = None,
     strict: given.StrictOption = False,
     allow_outside: given.OutsideOption = False,
     allow_host_access: given.HostAccessOption = False,
@@ -105,7 +106,7 @@ def run(
     sweep = GivenSweep(results, resume, shard)
     outputs = RunOutputs(json, junit, html, journal, sweep)
     sets = [*(set_ or ()), *given.kubernetes_options(kubernetes, feature_gates, runtime_config).overrides()]
-    wanted = WantedRuns(seeds_wanted(seed, seeds), sets, jobs, select, strict, allow_outside)
+    wanted = WantedRuns(seeds_wanted(seed, seeds), sets, jobs, select, strict, allow_outside, break_at)
     return run_all(paths, options, outputs, wanted)
 
 

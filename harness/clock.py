@@ -269,6 +269,53 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There is none."""
 
 
+class _Turns(deque[_Handle]):
+    """What is ready, where the loop can be held between two callbacks."""
+
+    hold: Callable[[], None] | None = None
+
+    def popleft(self) -> _Handle:
+        """The next one, once whoever holds the loop lets it go on."""
+        self.held()
+        return super().popleft()
+
+    def held(self) -> None:
+        """Call what was asked for, once."""
+        hold, self.hold = self.hold, None
+        if hold is not None:
+            hold()
+
+
+class HaltingLoop(VirtualLoop):
+    """A virtual loop that can be held between two callbacks, and then goes on as if nothing had been."""
+
+    def __init__(self, order: int = 0) -> None:
+        super().__init__(order)
+        self._turns = _Turns()
+        self._ready = self._turns
+
+    def hold_next(self, hold: Callable[[], None]) -> None:
+        """Call ``hold`` once the callback that runs now has ended, before any other one and before time passes; what
+        it raises ends the run."""
+        self._turns.hold = hold
+
+    def _jump(self, due_s: float) -> None:
+        self._turns.held()
+        super()._jump(due_s)
+
+
+class LaterLoop(asyncio.SelectorEventLoop):
+    """An ordinary loop, with sockets, whose time goes on from that of a virtual one."""
+
+    def __init__(self, since_s: float) -> None:
+        super().__init__()
+        self._ahead_s = since_s - super().time()
+
+    def time(self) -> float:
+        """Seconds of the virtual loop, passing as real ones do."""
+        return super().time() + getattr(self, "_ahead_s", 0.0)
+
+
 def _name(callback: Callable[..., object] | None) -> str:
     function = getattr(callback, "func", callback)
     return str(getattr(function, "__qualname__", type(function).__name__))
@@ -283,8 +330,9 @@ _COLLECT = (20_000, 10, 10)
 through all hosts of a large one is a tenth of its cost; some ten megabytes more wait to be collected."""
 
 
-def run_virtual(main: Callable[[], Coroutine[Any, Any, T]], *, order: int = 0) -> T:
-    """Run a coroutine to its end in virtual time and return its result. ``order``: as ``VirtualLoop`` has it."""
+def run_virtual(main: Callable[[], Coroutine[Any, Any, T]], *, order: int = 0, halts: bool = False) -> T:
+    """Run a coroutine to its end in virtual time and return its result. ``order``: as ``VirtualLoop`` has it;
+    ``halts``: on a ``HaltingLoop``."""
     answers: list[T] = []
 
     async def answer() -> None:
@@ -294,7 +342,7 @@ def run_virtual(main: Callable[[], Coroutine[Any, Any, T]], *, order: int = 0) -
     before = gc.get_threshold()
     gc.set_threshold(*_COLLECT)
     try:
-        with asyncio.Runner(loop_factory=lambda: VirtualLoop(order)) as runner:
+        with asyncio.Runner(loop_factory=lambda: (HaltingLoop if halts else VirtualLoop)(order)) as runner:
             runner.run(answer())
         return answers[0]
     finally:

@@ -78,7 +78,8 @@ class Engine(Struct):
             return await self._run(scenario, seed, opened)
 
         try:
-            return in_own_loop(main, virtual=self.options.time == "virtual", order=scenario.order)
+            halts = self.options.halt is not None
+            return in_own_loop(main, virtual=self.options.time == "virtual", order=scenario.order, halts=halts)
         except ScenarioError as error:
             raise BadInput(str(error)) from error
         except (BadInput, Lacks):
@@ -206,11 +207,11 @@ def _not_ready(lines: Sequence[Line]) -> dict[str, Any] | None:
     return {"chain": numbered, "stop": next(line for line in numbered if line["line"] == stop.number)}
 
 
-def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool, order: int = 0) -> T:
-    """Run a coroutine to its end on a fresh loop, in a fresh thread if this one has a running loop. ``order`` is that
-    of ``run_virtual``."""
+def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool, order: int = 0, halts: bool = False) -> T:
+    """Run a coroutine to its end on a fresh loop, in a fresh thread if this one has a running loop. ``order`` and
+    ``halts`` are those of ``run_virtual``."""
     run: Callable[[Callable[[], Coroutine[Any, Any, T]]], T] = (
-        partial(run_virtual, order=order) if virtual else _run_wall
+        partial(run_virtual, order=order, halts=halts) if virtual else _run_wall
     )
     if not _loop_runs():
         return run(main)

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from mews.dialects import DIALECTS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
 from mews.harness.errors import BadInput
+from mews.harness.halts import Halt
 from mews.names import must_be
 from mews.registry import NotRegistered
 
@@ -38,7 +39,7 @@ class RunOptions(Struct, frozen=True):
     cluster; ``keep`` leaves what runs. ``folder`` gets the kubeconfig, logs and files of a wall-clock cluster; without
     one a temporary folder does. ``serving`` is for what we serve ourselves. ``wait`` is what an emulated cluster has
     before it counts as opened: its nodes Ready, or their devices announced, too. ``monitored``: what an emulated
-    cluster's systems measure of themselves is for Prometheus to read.
+    cluster's systems measure of themselves is for Prometheus to read. ``halt``: where a run in virtual time stops.
     """
 
     cluster: str = DEFAULT_BACKEND
@@ -53,6 +54,7 @@ class RunOptions(Struct, frozen=True):
     serving: ServingOptions = field(default_factory=ServingOptions)
     wait: Literal["nodes", "devices"] = "devices"
     monitored: bool = False
+    halt: Halt | None = None
 
 
 def time_of(cluster: str, time: str | None) -> str:

@@ -9,13 +9,17 @@ from mews.emulator.dialects.redfish import messages
 from mews.emulator.dialects.wire import JSON, TEXT, Request, Response, as_json
 
 FORBIDDEN = 403
+_READS = ("GET", "HEAD", "OPTIONS")
 
 
-def gate(callers: Callers) -> Callable[[Request], Response | None]:
-    """What looks at each request's headers before anything else of it: the refusal, or None to let it in."""
+def gate(callers: Callers, reads_only: str = "") -> Callable[[Request], Response | None]:
+    """What looks at each request's headers before anything else of it: the refusal, or None to let it in.
+    ``reads_only``: why nothing but reads is answered, "" where all is."""
 
     def look(head: Request) -> Response | None:
         text = callers.refusal(head.headers, secure=head.secure)
+        if text is None and reads_only and head.method not in _READS:
+            text = f"{head.method} {head.path}: {reads_only}"
         return None if text is None else refused(head.path, text)
 
     return look

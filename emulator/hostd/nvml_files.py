@@ -59,9 +59,9 @@ _CODES: dict[type[HostRefusal], Return] = {
 
 
 class NvmlFolder:
-    """One host's folder: library, program, state, socket."""
+    """One host's folder: library, program, state, socket. ``reads_only``: why nothing can be asked for."""
 
-    def __init__(self, folder: Path, rack: HostRack, host: str, *, dev_root: str) -> None:
+    def __init__(self, folder: Path, rack: HostRack, host: str, *, dev_root: str, reads_only: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._state = state_beside(folder)
@@ -69,7 +69,7 @@ class NvmlFolder:
         self._path = socket_path(self._state)
         self._path.unlink(missing_ok=True)
         self._server = _Server(self._path, _Handler)
-        self._server.rack, self._server.host = rack, host
+        self._server.rack, self._server.host, self._server.reads_only = rack, host, reads_only
         self._thread = threading.Thread(target=self._server.serve_forever, name=f"nvml {host}", daemon=True)
 
     def write(self, tree: HostTree, known: KnownTelemetry) -> None:
@@ -93,6 +93,7 @@ class NvmlFolder:
 class _Server(LocalThreads):
     rack: HostRack
     host: str
+    reads_only: str
     numbers = itertools.count(1)
 
 
@@ -105,13 +106,15 @@ class _Handler(socketserver.StreamRequestHandler):
         key = f"nvml/{next(self.server.numbers)}"
         pid = _peer(self.connection)
         session = _Session(self.server.rack, self.server.host, key, pid)
+        refusal = NvmlReply(Return.NO_PERMISSION, self.server.reads_only) if self.server.reads_only else None
         try:
             while line := self.rfile.readline(LINE_LIMIT):
-                self.wfile.write(encode_reply(session.answer(line)))
+                self.wfile.write(encode_reply(refusal or session.answer(line)))
         except OSError:
             return
         finally:
-            session.release()
+            if refusal is None:
+                session.release()
 
 
 class _Session:

@@ -25,11 +25,14 @@ Publisher = Callable[[str, HostTree], None]
 class HostRack:
     """The hosts, shared by the threads that serve them."""
 
-    def __init__(self, hardware: Hardware, *, clock: EmulatedClock, seed: int | str = 0) -> None:
+    def __init__(
+        self, hardware: Hardware, *, clock: EmulatedClock, seed: int | str = 0, hosts: Hosts | None = None
+    ) -> None:
+        """``hosts``: machines that run already, in place of those that the seed would make."""
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
-        self._hosts = Hosts(hardware, seed, listener=self.feed.emit)
+        self._hosts = hosts or Hosts(hardware, seed, listener=self.feed.emit)
         self._trees = {name: HostTree(host) for name, host in self._hosts.hosts.items()}
         self._changed = threading.Condition(threading.RLock())
         self._published = dict.fromkeys(self._trees, -1)

@@ -33,6 +33,10 @@ from mews.kube.system.services import ServicePort, ServiceReply
 if TYPE_CHECKING:
     from mews.certificates import Certificates
     from mews.harness.clusters.programs.control_plane import Program
+    from mews.harness.ports.chassis import LocalFleet
+    from mews.harness.ports.hosts import LocalHosts
+    from mews.kube.emulated.apiserver.store.store import Store
+    from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
 
@@ -264,6 +268,15 @@ class ProcessesPort(Protocol):
         ...
 
 
+class WorldInProcess(Struct, frozen=True):
+    """What the ports of a cluster in one process stand before, to be shown to other processes while it stands still."""
+
+    store: Store
+    kubelets: KubeletDirectory
+    fleet: LocalFleet
+    hosts: LocalHosts
+
+
 class ClusterPorts(Struct, frozen=True):
     """All ports of one cluster of emulated nodes; ``kube`` gives an actor its Kubernetes API, ``close`` gives
     everything back."""
@@ -280,6 +293,8 @@ class ClusterPorts(Struct, frozen=True):
     """None: the hosts are values in this process."""
     processes: ProcessesPort | None = None
     """None in virtual time, where nothing is started and nothing written."""
+    world: WorldInProcess | None = None
+    """None in wall-clock time, where other processes reach all of it anyway."""
 
     def program(
         self,

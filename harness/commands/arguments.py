@@ -238,6 +238,14 @@ JobsOption = Annotated[
     int,
     typer.Option("--jobs", metavar="N", help="run this many scenarios at a time; virtual time only"),
 ]
+BreakOption = Annotated[
+    str | None,
+    typer.Option(
+        "--break-at",
+        metavar="LINE|STEP|violation",
+        help="stop one run at this journal line, at the step of this name or step:NUMBER, or at the first violation",
+    ),
+]
 CheckedPaths = Annotated[
     list[Path] | None, typer.Argument(help="check these scenario and hardware files, or folders", metavar="PATH...")
 ]

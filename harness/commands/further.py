@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mews.harness import systems
 from mews.harness.commands import (
+    continuing,
     doctor,
     env,
     envtest,
@@ -25,7 +26,7 @@ from mews.kube.system.command import Command
 OURS = (
     *(*live.LIVE, *snapshots.SNAPSHOTS, envtest.COMMAND, telemetry.COMMAND, env.COMMAND),
     *(simulate.COMMAND, merge.COMMAND, sweep.COMMAND, listing.COMMAND, doctor.COMMAND, proxy.COMMAND, new.COMMAND),
-    *(fuzz.COMMAND, reproduce.COMMAND),
+    *(fuzz.COMMAND, reproduce.COMMAND, continuing.COMMAND),
 )
 
 

@@ -37,7 +37,7 @@ OPTION_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "Where and how fast": (
             *("--cluster", "--clusters", "--time", "--speed", "--dialect", "--kubeconfig", "--context", "--timeout"),
-            *("--jobs", "--keep", "--wait", "--name", "--dir"),
+            *("--jobs", "--keep", "--wait", "--name", "--dir", "--break-at"),
         ),
         "Results": (
             "--json",
@@ -72,7 +72,9 @@ LIVE_WORDS = (
 
 COMMAND_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Run scenarios": ("list", "run", "validate", "diff-clusters", "merge", "fuzz", "simulate", "experiment"),
+        "Run scenarios": (
+            *("list", "run", "continue", "validate", "diff-clusters", "merge", "fuzz", "simulate", "experiment"),
+        ),
         "Keep a cluster": ("up", "down", "envtest", "serve", "demo"),
         "Use a running cluster": ("live", "nvidia-smi"),
         "Judge a chassis": ("conform", "proxy"),
@@ -99,6 +101,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "mews run scenarios/ --jobs 2 --junit results.xml",
             "mews run mine.yaml --set stack.kubecomp.scheduler.policy=best-fit --seeds 1-20",
             "mews run demo --time wall --speed 20 --html demo.html",
+            "mews run demo --break-at violation",
         ),
         "validate": ("mews validate mine.yaml", "mews validate --schema hardware > hardware.schema.json"),
         "demo": ("mews demo", "mews demo --dialect redfish --speed 10"),

@@ -36,6 +36,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenarios
 
 if TYPE_CHECKING:
+    from mews.harness.commands.halting import BreakPoint
     from mews.harness.scenario.model import Scenario
     from mews.harness.sweeps import KeptRuns
 
@@ -69,7 +70,8 @@ class RunOutputs(Struct, frozen=True):
 
 class WantedRuns(Struct, frozen=True):
     """Which runs: ``seeds`` None for each scenario's own, ``overrides`` as for ``--set``, ``jobs`` of them at once,
-    ``select`` the scenarios with these labels alone; ``strict``: none may be skipped."""
+    ``select`` the scenarios with these labels alone; ``strict``: none may be skipped; ``break_at``: where the one run
+    stops."""
 
     seeds: Sequence[int] | None = None
     overrides: Sequence[str] = ()
@@ -77,6 +79,7 @@ class WantedRuns(Struct, frozen=True):
     select: str | None = None
     strict: bool = False
     allow_outside: bool = False
+    break_at: str | None = None
 
 
 def run(
@@ -111,6 +114,8 @@ def run(
     plan = [whole[number] for number in numbers]
     if str(outputs.journal) == STDOUT and len(plan) > 1:
         raise BadInput(f"--journal {STDOUT}: can show only one run, not {len(plan)}; name a file")
+    halting = None if wanted.break_at is None else _break_point(wanted.break_at, plan, options, wanted.jobs)
+    options = options if halting is None else halting.options
     missing = _missing(options.cluster)
     warn_insecure(what_is_open(backend_of(options.cluster)), options.serving)
     files = _Files(outputs)
@@ -135,8 +140,19 @@ def run(
     first = next((run for run in runs if not run.good and not run.bad_input), None)
     if first is not None:
         terminal.err(f"{replay_line(first, options, wanted.overrides)}\n")
+    missed = "" if halting is None else halting.missed()
+    if missed:
+        terminal.err(f"{missed}\n")
     # One scenario alone was asked for by its name; among several, one that cannot be had here is no reason to fail.
-    return _exit_code(runs, strict=wanted.strict, asked_for=bool(missing) or len(scenarios) == 1)
+    code = _exit_code(runs, strict=wanted.strict, asked_for=bool(missing) or len(scenarios) == 1)
+    return 1 if missed and code == 0 else code
+
+
+def _break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOptions, jobs: int) -> BreakPoint:
+    """Where the run stops. Raises BadInput, Lacks."""
+    from mews.harness.commands.halting import break_point  # most runs stop nowhere
+
+    return break_point(text, plan, options, jobs)
 
 
 def _missing(cluster: str) -> str:
@@ -261,7 +277,7 @@ def _run_all(
     if not plan:
         return
     jobs, runs = min(jobs, len(plan)), list[Run]()
-    with progress_bar(len(plan), threads=jobs == 1, quiet=is_quiet()) as bar:
+    with progress_bar(len(plan), threads=jobs == 1 and options.halt is None, quiet=is_quiet()) as bar:
         ended: Iterator[Run]
         if missing:
             ended = (Engine(options).lacking(scenario, seed, missing) for scenario, seed in plan)

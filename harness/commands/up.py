@@ -322,13 +322,13 @@ def _devices(ready: Mapping[str, Any]) -> str:
     return "; their devices follow" if after_s is None else f", devices announced after {after_s:g} s"
 
 
-def _shell(nodes: Mapping[str, Any], named: str) -> list[str]:
+def shell_lines(nodes: Mapping[str, Any], named: str) -> list[str]:
     """How a shell sees the GPUs of a node, where any shows them."""
     shown = [name for name, node in nodes.items() if node["env"]]
     return [f'  see the GPUs of a node: eval "$(mews env{named} {shown[0]})"'] if shown else []
 
 
-def _chassis(urls: Mapping[str, Mapping[str, str]], most: int) -> list[str]:
+def chassis_lines(urls: Mapping[str, Mapping[str, str]], most: int) -> list[str]:
     """A line a chassis; of more than that the first."""
     lines = [
         f"  chassis {name}: {', '.join(f'{url} ({dialect})' for dialect, url in faces.items())}"
@@ -354,8 +354,8 @@ def _report(ready: Mapping[str, Any], instance: str, *, as_json: bool, web: bool
             f"  nodes Ready after {ready['ready_s']:g} s{_devices(ready)}",
             f"  kubectl --kubeconfig {ready['kubeconfig']} get nodes",
             *([f"  page: {ready['session']['url']}/#token={ready['session']['token']}"] if web else []),
-            *_chassis(ready["chassis"], _MOST_CHASSIS - web),
-            *_shell(ready["nodes"], ends),
+            *chassis_lines(ready["chassis"], _MOST_CHASSIS - web),
+            *shell_lines(ready["nodes"], ends),
             f"  ends with Ctrl-C or: mews down{ends}",
         ]
         text = "\n".join(parts)

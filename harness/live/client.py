@@ -51,6 +51,13 @@ class SessionClient:
         """
         return str(self._ask("POST", "/v1/snapshot", snapshot)["reason"])
 
+    def go_on(self) -> None:
+        """Let a stopped run go on.
+
+        Raises ValueError for a session that is not stopped, NotAnswering.
+        """
+        self._ask("POST", "/v1/continue", {})
+
     def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
         """The lines of the journal from that number on, as they are written; ends with the session.
 

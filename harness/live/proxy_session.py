@@ -102,6 +102,10 @@ class ProxySession:
         """No snapshot."""
         self._lacks("snapshot")
 
+    def go_on(self) -> None:
+        """Raise ValueError: it does not stand still."""
+        raise ValueError("this session is not stopped; only `mews run --break-at` stops")
+
     async def explain(self, namespace: str, name: str) -> NoReturn:
         """No explanation."""
         self._lacks(f"explanation of pod {namespace}/{name}")

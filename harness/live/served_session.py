@@ -61,6 +61,10 @@ class ServedSession(Protocol):
         """Make it so; what is not as it was."""
         ...
 
+    def go_on(self) -> None:
+        """Let time pass again."""
+        ...
+
     async def explain(self, namespace: str, name: str) -> AsDict:
         """Why a pod waits."""
         ...

@@ -84,6 +84,7 @@ class SessionServer:
             "/v1/recording": {"GET": self._recording},
             "/v1/snapshot": {"GET": self._snapshot, "POST": self._restore},
             "/v1/steps": {"POST": self._steps},
+            "/v1/continue": {"POST": self._continue},
         }
 
     async def start(self) -> None:
@@ -185,6 +186,10 @@ class SessionServer:
             raise ValueError("the body must be a step of a scenario, a JSON object")
         answer = await self.session.perform(given)
         return _answer({"verdict": answer.verdict, "reason": answer.reason, "text": answer.text})
+
+    async def _continue(self, _: web.BaseRequest) -> web.Response:
+        self.session.go_on()
+        return _answer({})
 
     async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         last = request.headers.get("Last-Event-ID", "")

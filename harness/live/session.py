@@ -210,6 +210,10 @@ class LiveSession:
             await restoration.check(step_of)
             return await restoration.run()
 
+    def go_on(self) -> None:
+        """Raise ValueError: it does not stand still."""
+        raise ValueError("this session is not stopped; only `mews run --break-at` stops")
+
     async def explain(self, namespace: str, name: str) -> PodExplanation:
         """Why that pod waits, or where its devices are.
 

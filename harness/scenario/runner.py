@@ -117,7 +117,7 @@ class _Run:
         self._observer = observer
         self._number = 0
         self._cleaning = False
-        self._steps = _all_steps(scenario)
+        self._steps = all_steps(scenario)
         loop = asyncio.get_running_loop()
         self._stage = StepContext(scenario, cluster, loop.time() + scenario.timeout, first_line=len(cluster.journal))
         self._disruptions = Disruptions(self._stage, len(self._steps))
@@ -370,7 +370,7 @@ def _numbered(line: Line) -> dict[str, Any]:
     return {"line": line.number, **line.as_dict()}
 
 
-def _all_steps(scenario: Scenario) -> tuple[Step, ...]:
+def all_steps(scenario: Scenario) -> tuple[Step, ...]:
     """The steps as they are done: a workload that no step mentions is run after the others."""
     mentioned = any(step.workload for step in scenario.steps)
     run = (Step(workload="run"),) if scenario.workload is not None and not mentioned else ()

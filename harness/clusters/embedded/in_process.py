@@ -10,7 +10,7 @@ from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host.events import HostEvent
 from mews.harness.chassis_feed import ChassisFeed
-from mews.harness.clusters.ports import ClusterPorts
+from mews.harness.clusters.ports import ClusterPorts, WorldInProcess
 from mews.harness.host_feed import HostFeed
 from mews.harness.ports.chassis import LOCAL_PASSWORD, LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder, LocalLink, LocalPodResources
@@ -27,6 +27,7 @@ from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.measures import serve_kinds
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
@@ -55,6 +56,10 @@ class InProcessHardware:
         for feed in self._feeds.values():
             feed.begin()
         self._hosts.begin()
+
+    def world(self, store: Store, kubelets: KubeletDirectory) -> WorldInProcess:
+        """Itself beside the API server's part."""
+        return WorldInProcess(store, kubelets, self._fleet, self._hosts)
 
     def _on_chassis_event(self, event: ChassisEvent) -> None:
         self._feeds[event.chassis].on_event(event.number, event.event, event.fields)
@@ -210,6 +215,7 @@ def in_process_ports(
         serve_kinds(store)
     devices, folders = InProcessHardware(hardware, run), InProcessKubelets(hardware)
     devices.begin()
+    world = devices.world(store, kubelets)
     services = InProcessServices(run)
     store.webhooks = InProcessWebhooks(services)
     return ClusterPorts(
@@ -221,4 +227,5 @@ def in_process_ports(
         plugins=folders,
         services=services,
         close=devices.close,
+        world=world,
     )

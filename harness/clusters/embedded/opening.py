@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING
 
 from mews.descriptors import TooFewDescriptorsError, ensure_descriptors
+from mews.harness.clock import HaltingLoop
 from mews.harness.clusters.request import ClusterRequest
 from mews.harness.errors import BadInput
 from mews.harness.extras import check_installed
@@ -112,6 +114,10 @@ async def _opened(
             kubelets=kubelets,
             monitored=request.options.monitored,
         )
+        if request.options.halt is not None:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, HaltingLoop), "a run that stops is made on a loop that can be held"
+            request.options.halt.watch(run.journal, running, loop.hold_next)
         await running.open(devices=request.options.wait == "devices")
     except BaseException:
         await (ports if running is None else running).close()

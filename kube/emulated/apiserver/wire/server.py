@@ -86,6 +86,8 @@ _STREAM_METHODS: Mapping[str, tuple[str, ...]] = {
     "portforward": _UPGRADED,
     "proxy": ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
 }
+_REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
+"""Groups whose objects are questions, which are asked by POST."""
 _VERBS: Mapping[str, str] = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -96,7 +98,8 @@ class ApiServer:
     administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. ``usage``: what
     the kubelets' pods use is served, as a metrics-server would. Who watches and takes nothing for ``patience_s`` is cut
     off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``);
-    ``allow_hosts`` adds names.
+    ``allow_hosts`` adds names. ``reads_only``: why nothing but reads is answered, and the server adds no object of its
+    own; "" where all is.
     """
 
     def __init__(
@@ -109,7 +112,9 @@ class ApiServer:
         usage: bool = False,
         patience_s: float = 30.0,
         allow_hosts: Iterable[str] = (),
+        reads_only: str = "",
     ) -> None:
+        self._reads_only = reads_only
         store.keeps_owners = True
         if store.webhooks is None:
             store.webhooks = HttpWebhooks(store)
@@ -138,6 +143,8 @@ class ApiServer:
         """Listen; port 0 takes a free one. On ``unix_socket`` the same is served without TLS."""
         await self._listener.open(host, port, tls=self._ssl, unix_socket=unix_socket)
         self._address = self._listener.address
+        if self._reads_only:
+            return
         store = self._world.store
         note_legacy_tokens(store)
         furnish(store, self.url)
@@ -172,6 +179,8 @@ class ApiServer:
         user = self._world.authenticator.user_of(request.headers)
         route = routes.parse(parts)
         self._world.authorizer.check(user, _attributes(request, route))
+        if self._reads_only and not _only_reads(request, route):
+            raise Forbidden(f"{request.method} {request.path}: {self._reads_only}")
         if route is None:
             return self._about(request, parts)
         kinds = self._world.store.kinds
@@ -336,6 +345,14 @@ def _handler(call: Call) -> Handler:
     if handler is None:
         raise refusals.wrong_method()
     return handler
+
+
+def _only_reads(request: web.BaseRequest, route: routes.Route | None) -> bool:
+    """Whether it changes nothing: not the cluster, and nothing that runs in it."""
+    if route is not None and route.group in _REVIEWS:
+        return True
+    connects_to = route is not None and route.subresource in connects.CONNECTED
+    return request.method in ("GET", "HEAD") and not connects_to
 
 
 def _is_watch(request: web.BaseRequest, route: routes.Route) -> bool:

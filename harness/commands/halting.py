@@ -1,0 +1,278 @@
+"""``mews run --break-at``: stop there, show the run to other programs, and go on when told to.
+
+The run itself waits. A copy of it, a forked process, serves what there is to see and then ends: nobody who looks can
+change what comes next, so that the journal is the same byte for byte as without a stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec.structs import replace
+
+from mews.harness import terminal
+from mews.harness.clock import LaterLoop
+from mews.harness.commands.claims import claim, clean_up
+from mews.harness.commands.continuing import STOPPED
+from mews.harness.commands.instances import UpInstance, alive, recorded
+from mews.harness.commands.up import chassis_lines, shell_lines
+from mews.harness.errors import BadInput, Lacks
+from mews.harness.halts import ALLOWED, BreakPlace, Halt, break_place
+from mews.harness.journal import Line
+from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
+from mews.harness.options import RunOptions
+from mews.harness.scenario.runner import all_steps
+from mews.names import must_be
+
+if TYPE_CHECKING:
+    from mews.harness.clusters.embedded.cluster import EmbeddedCluster
+    from mews.harness.scenario.model import Scenario
+
+
+_LOOK_S = 0.5
+_PATIENCE_S = 10.0
+_MOST_CHASSIS = 2
+
+
+class BreakPoint:
+    """One place of one run. ``options`` are the run's with the stop in them; ``missed()`` says afterwards what is to be
+    told where the run never came there."""
+
+    def __init__(self, place: BreakPlace, scenario: Scenario, options: RunOptions) -> None:
+        self._place = place
+        self._scenario = scenario
+        self._is_reached = False
+        self.options = replace(options, halt=Halt(place, self._stand))
+
+    def missed(self) -> str:
+        """One line, "" where it was reached."""
+        return "" if self._is_reached else f"--break-at {self._place.text}: the run ended before it came there"
+
+    def _stand(self, line: Line, cluster: EmbeddedCluster) -> None:
+        """Show the world until somebody lets it go on.
+
+        Raises KeyboardInterrupt on Ctrl-C, Lacks, BadInput where it cannot be shown.
+        """
+        self._is_reached = True
+        instance = claim(_free_name(), None)
+        copy = _Copy(instance)
+        try:
+            now_s = asyncio.get_running_loop().time()
+            copy.fork(lambda copy: _serve(copy, self._scenario, cluster, line, now_s))
+            ready = copy.ready()
+            terminal.err(_told(ready, instance.name, line))
+            with _interruptible():
+                said = copy.wait()
+            terminal.err("goes on\n" if said else "its servers have ended; the run goes on\n")
+        finally:
+            copy.end()
+            clean_up(instance)
+
+
+def break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOptions, jobs: int) -> BreakPoint:
+    """Of ``--break-at`` for these runs.
+
+    Raises BadInput for what is no place of the one scenario, and for more than one run; Lacks where a process cannot
+    be copied.
+    """
+    if options.time != "virtual":
+        raise BadInput(f"--break-at {text}: in virtual time only; in wall-clock time, use mews up")
+    if jobs > 1:
+        raise BadInput(f"--break-at {text} --jobs {jobs}: only one of the two; a run that stops is alone")
+    if len(plan) != 1:
+        raise BadInput(f"--break-at {text}: must be one run, not {len(plan)}; name one scenario and one seed")
+    place, scenario = break_place(text), plan[0][0]
+    steps = all_steps(scenario)
+    names = list(dict.fromkeys(step.name for step in steps if step.name))
+    if place.step is not None and place.step > len(steps):
+        raise BadInput(f"--break-at {text}: {scenario.name} has {len(steps)} steps")
+    if place.name and place.name not in names:
+        known = f"of {scenario.name}, {must_be(place.name, names)}" if names else f"{scenario.name} names no step"
+        raise BadInput(f"--break-at {text}: must be {ALLOWED}; {known}")
+    if not hasattr(os, "fork"):
+        raise Lacks("--break-at: this system cannot copy a process; it takes Linux or macOS")
+    return BreakPoint(place, scenario, options)
+
+
+def _free_name() -> str:
+    taken = {instance.name for instance in recorded() if alive(instance)}
+    return next(name for number in range(1, len(taken) + 2) if (name := _numbered(number)) not in taken)
+
+
+def _numbered(number: int) -> str:
+    return STOPPED if number == 1 else f"{STOPPED}-{number}"
+
+
+def _told(ready: dict[str, Any], name: str, line: Line) -> str:
+    host = next(iter(ready["nodes"]))
+    named = "" if name == STOPPED else f" --name {name}"
+    parts = [
+        f"stopped at line {line.number}, {line.t:.3f} s: {line.layer} {line.actor} {line.event}",
+        f"  kubectl --kubeconfig {ready['kubeconfig']} get pods -A",
+        *chassis_lines(ready["chassis"], _MOST_CHASSIS),
+        *shell_lines(ready["nodes"], f" --name {name}"),
+        f"  mews nvidia-smi --name {name} --host {host}; mews events --name {name}; mews status --name {name}",
+        f"  the run is process {ready['pid']}; it can only be read until it goes on",
+        f"  goes on with: mews continue{named}; ends with Ctrl-C or: mews down --name {name}",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+@contextlib.contextmanager
+def _interruptible() -> Any:
+    """Within, Ctrl-C raises at once; a loop would only take note of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Copy:
+    """A forked process that serves until it is told to go on, or until this one ends in whatever way: it reads the end
+    of ``lifeline``, of which only this one has the other end."""
+
+    def __init__(self, instance: UpInstance) -> None:
+        self.instance = instance
+        self.run_pid = os.getpid()
+        self._pid = 0
+        self._told, self._telling = os.pipe()
+        self.lifeline, self._holding = os.pipe()
+        self._heard = b""
+
+    def fork(self, serve: Callable[[_Copy], None]) -> None:
+        """Have the copy call ``serve``, and end."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        # A signal that comes between fork and the copy's first line must not find this process' handlers in it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            self._pid = os.fork()
+            if self._pid == 0:
+                self._become_copy(serve, mask)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(self._telling)
+        os.close(self.lifeline)
+
+    def _become_copy(self, serve: Callable[[_Copy], None], mask: Any) -> NoReturn:
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the run ends its copy
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            os.close(self._told)
+            os.close(self._holding)
+            serve(self)
+            code = 0
+        except (Lacks, OSError, ModuleNotFoundError) as error:
+            self.tell({"lacks": " ".join(str(error).split())})
+        finally:
+            os._exit(code)
+
+    def tell(self, what: dict[str, Any]) -> None:
+        """From the copy to the run: one line."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._telling, (json.dumps(what) + "\n").encode())
+
+    def ready(self) -> dict[str, Any]:
+        """What the copy's ready.json says.
+
+        Raises Lacks where it came to nothing.
+        """
+        with _interruptible():
+            said = self._line()
+        if said is None or "lacks" in said:
+            raise Lacks(f"--break-at: the run cannot be shown: {(said or {}).get('lacks', 'its servers ended')}")
+        file = Path(said["ready"])
+        ready: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return ready
+
+    def wait(self) -> bool:
+        """Until it has ended; whether it was told to go on."""
+        return self._line() is not None
+
+    def _line(self) -> dict[str, Any] | None:
+        while b"\n" not in self._heard:
+            # Now and then, so that a debugger that attaches finds the interpreter at work.
+            if not select.select([self._told], [], [], _LOOK_S)[0]:
+                continue
+            said = os.read(self._told, 1 << 16)
+            if not said:
+                return None
+            self._heard += said
+        line, _, self._heard = self._heard.partition(b"\n")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        """End the copy, and wait for it; kill it if it takes long."""
+        os.close(self._holding)
+        if self._pid:
+            ended, _, _ = select.select([self._told], [], [], _PATIENCE_S)
+            while ended and os.read(self._told, 1 << 16):
+                ended, _, _ = select.select([self._told], [], [], _PATIENCE_S)
+            if not ended:
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.close(self._told)
+
+
+def _serve(copy: _Copy, scenario: Scenario, cluster: EmbeddedCluster, line: Line, now_s: float) -> None:
+    """In the copy: serve, remove what was made, end."""
+    scratch = make_runtime_folder("mews-")
+    owned = RuntimeFolder(scratch)
+    try:
+        with asyncio.Runner(loop_factory=lambda: LaterLoop(now_s)) as runner:
+            said = runner.run(_served(copy, scenario, cluster, line, scratch, now_s))
+    finally:
+        owned.release()
+        clean_up(copy.instance)
+    if said:
+        copy.tell({"goes": "on"})
+
+
+async def _served(
+    copy: _Copy, scenario: Scenario, cluster: EmbeddedCluster, line: Line, scratch: Path, now_s: float
+) -> bool:
+    """Whether somebody let it go on; not, where the run has ended."""
+    from mews.harness.clusters.embedded.halted_world import HaltedWorld
+    from mews.harness.live.halted_session import HaltedSession
+    from mews.harness.live.server import SessionServer
+    from mews.harness.up import write_whole
+
+    folder = Path(copy.instance.folder)
+    why = f"the run is stopped at line {line.number} and can only be read; mews continue lets it go on"
+    ended, goes_on = asyncio.Event(), asyncio.Event()
+    assert cluster.ports.world is not None, "only a cluster in one process is stopped"
+    world = HaltedWorld(cluster.ports.world, scratch=scratch, folder=folder, now_s=now_s, why=why)
+    session = HaltedSession(copy.instance.name, scenario, cluster, at=line, why=why, go_on=goes_on.set)
+    server = SessionServer(session)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(copy.lifeline, ended.set)
+    try:
+        await world.start()
+        await server.start()
+        stopped = {"line": line.number, **line.as_dict()}
+        ready = {**world.ready(), "session": server.ready(), "pid": copy.run_pid, "stopped": stopped}
+        write_whole(folder / "ready.json", json.dumps(ready, indent=2) + "\n")
+        copy.tell({"ready": str(folder / "ready.json")})
+        waiting = [asyncio.ensure_future(each.wait()) for each in (ended, goes_on)]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for each in waiting:
+            each.cancel()
+        await asyncio.sleep(0.1 if goes_on.is_set() else 0)  # who asked for it gets the answer
+    finally:
+        loop.remove_reader(copy.lifeline)
+        await server.close()
+        await world.stop()
+    return goes_on.is_set()

@@ -69,10 +69,10 @@ class BreakPoint:
             now_s = asyncio.get_running_loop().time()
             copy.fork(lambda copy: _serve(copy, self._scenario, cluster, line, now_s))
             ready = copy.ready()
-            terminal.err(_told(ready, instance.name, line))
+            terminal.err(_announcement(ready, instance.name, line))
             with _interruptible():
-                said = copy.wait()
-            terminal.err("goes on\n" if said else "its servers have ended; the run goes on\n")
+                message = copy.wait()
+            terminal.err("goes on\n" if message else "its servers have ended; the run goes on\n")
         finally:
             copy.end()
             clean_up(instance)
@@ -112,11 +112,11 @@ def _numbered(number: int) -> str:
     return STOPPED if number == 1 else f"{STOPPED}-{number}"
 
 
-def _told(ready: dict[str, Any], name: str, line: Line) -> str:
+def _announcement(ready: dict[str, Any], name: str, line: Line) -> str:
     host = next(iter(ready["nodes"]))
     named = "" if name == STOPPED else f" --name {name}"
     parts = [
-        f"stopped at line {line.number}, {line.t:.3f} s: {line.layer} {line.actor} {line.event}",
+        f"stopped at line {line.number}, {line.t:.3f} s: {_in_words(line)}",
         f"  kubectl --kubeconfig {ready['kubeconfig']} get pods -A",
         *chassis_lines(ready["chassis"], _MOST_CHASSIS),
         *shell_lines(ready["nodes"], f" --name {name}"),
@@ -125,6 +125,15 @@ def _told(ready: dict[str, Any], name: str, line: Line) -> str:
         f"  goes on with: mews continue{named}; ends with Ctrl-C or: mews down --name {name}",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _in_words(line: Line) -> str:
+    fields = line.fields
+    if line.layer == "step":
+        return f"step {fields['step']} ({fields.get('name') or fields['do']}) begins"
+    if line.layer == "invariant":
+        return f"invariant {line.actor} is violated: {fields['what']}"
+    return f"{line.layer} {line.actor} {line.event}"
 
 
 @contextlib.contextmanager
@@ -145,9 +154,9 @@ class _Copy:
         self.instance = instance
         self.run_pid = os.getpid()
         self._pid = 0
-        self._told, self._telling = os.pipe()
+        self._reading, self._writing = os.pipe()
         self.lifeline, self._holding = os.pipe()
-        self._heard = b""
+        self._received = b""
 
     def fork(self, serve: Callable[[_Copy], None]) -> None:
         """Have the copy call ``serve``, and end."""
@@ -161,7 +170,7 @@ class _Copy:
                 self._become_copy(serve, mask)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        os.close(self._telling)
+        os.close(self._writing)
         os.close(self.lifeline)
 
     def _become_copy(self, serve: Callable[[_Copy], None], mask: Any) -> NoReturn:
@@ -170,19 +179,19 @@ class _Copy:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the run ends its copy
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            os.close(self._told)
+            os.close(self._reading)
             os.close(self._holding)
             serve(self)
             code = 0
         except (Lacks, OSError, ModuleNotFoundError) as error:
-            self.tell({"lacks": " ".join(str(error).split())})
+            self.send({"lacks": " ".join(str(error).split())})
         finally:
             os._exit(code)
 
-    def tell(self, what: dict[str, Any]) -> None:
+    def send(self, content: dict[str, Any]) -> None:
         """From the copy to the run: one line."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._telling, (json.dumps(what) + "\n").encode())
+            os.write(self._writing, (json.dumps(content) + "\n").encode())
 
     def ready(self) -> dict[str, Any]:
         """What the copy's ready.json says.
@@ -190,10 +199,10 @@ class _Copy:
         Raises Lacks where it came to nothing.
         """
         with _interruptible():
-            said = self._line()
-        if said is None or "lacks" in said:
-            raise Lacks(f"--break-at: the run cannot be shown: {(said or {}).get('lacks', 'its servers ended')}")
-        file = Path(said["ready"])
+            message = self._line()
+        if message is None or "lacks" in message:
+            raise Lacks(f"--break-at: the run cannot be shown: {(message or {}).get('lacks', 'its servers ended')}")
+        file = Path(message["ready"])
         ready: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return ready
 
@@ -202,15 +211,15 @@ class _Copy:
         return self._line() is not None
 
     def _line(self) -> dict[str, Any] | None:
-        while b"\n" not in self._heard:
+        while b"\n" not in self._received:
             # Now and then, so that a debugger that attaches finds the interpreter at work.
-            if not select.select([self._told], [], [], _LOOK_S)[0]:
+            if not select.select([self._reading], [], [], _LOOK_S)[0]:
                 continue
-            said = os.read(self._told, 1 << 16)
-            if not said:
+            message = os.read(self._reading, 1 << 16)
+            if not message:
                 return None
-            self._heard += said
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += message
+        line, _, self._received = self._received.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
         return found
 
@@ -218,13 +227,13 @@ class _Copy:
         """End the copy, and wait for it; kill it if it takes long."""
         os.close(self._holding)
         if self._pid:
-            ended, _, _ = select.select([self._told], [], [], _PATIENCE_S)
-            while ended and os.read(self._told, 1 << 16):
-                ended, _, _ = select.select([self._told], [], [], _PATIENCE_S)
+            ended, _, _ = select.select([self._reading], [], [], _PATIENCE_S)
+            while ended and os.read(self._reading, 1 << 16):
+                ended, _, _ = select.select([self._reading], [], [], _PATIENCE_S)
             if not ended:
                 os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        os.close(self._told)
+        os.close(self._reading)
 
 
 def _serve(copy: _Copy, scenario: Scenario, cluster: EmbeddedCluster, line: Line, now_s: float) -> None:
@@ -233,12 +242,12 @@ def _serve(copy: _Copy, scenario: Scenario, cluster: EmbeddedCluster, line: Line
     owned = RuntimeFolder(scratch)
     try:
         with asyncio.Runner(loop_factory=lambda: LaterLoop(now_s)) as runner:
-            said = runner.run(_served(copy, scenario, cluster, line, scratch, now_s))
+            message = runner.run(_served(copy, scenario, cluster, line, scratch, now_s))
     finally:
         owned.release()
         clean_up(copy.instance)
-    if said:
-        copy.tell({"goes": "on"})
+    if message:
+        copy.send({"goes": "on"})
 
 
 async def _served(
@@ -265,7 +274,7 @@ async def _served(
         stopped = {"line": line.number, **line.as_dict()}
         ready = {**world.ready(), "session": server.ready(), "pid": copy.run_pid, "stopped": stopped}
         write_whole(folder / "ready.json", json.dumps(ready, indent=2) + "\n")
-        copy.tell({"ready": str(folder / "ready.json")})
+        copy.send({"ready": str(folder / "ready.json")})
         waiting = [asyncio.ensure_future(each.wait()) for each in (ended, goes_on)]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         for each in waiting:

@@ -36,10 +36,17 @@ def status(words: Sequence[str], context: CommandContext) -> int:
     return 0
 
 
+def _since(seen: Mapping[str, Any]) -> str:
+    stopped = seen.get("stopped_at")
+    if stopped is None:
+        return f"up for {seen['t']:.0f} s"
+    return f"stopped at line {stopped['line']}, {stopped['t']:.3f} s"
+
+
 def _status_text(seen: Mapping[str, Any]) -> str:
     phases = ", ".join(f"{count} {phase}" for phase, count in sorted(seen["pods"].items())) or "none"
     lines = [
-        f"{seen['name']}: {seen['cluster']}, up for {seen['t']:.0f} s, API {seen['api']}",
+        f"{seen['name']}: {seen['cluster']}, {_since(seen)}, API {seen['api']}",
         f"systems: {', '.join(seen['systems']) or 'none'}",
         *(f"node {name}: {state}" for name, state in seen["nodes"].items()),
         *(

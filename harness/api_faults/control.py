@@ -13,6 +13,7 @@ from mews.harness.api_faults.faulty_kube import FaultyKube
 from mews.harness.api_faults.plans import ApiRequest, EventPlan, RequestPlan
 from mews.harness.api_faults.processes import FrozenProcess
 from mews.harness.api_faults.registry import parse_api_fault
+from mews.harness.api_faults.rpcs import PausedRpc, RpcGate
 from mews.harness.journal import Journal
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import KubeApi
@@ -39,6 +40,7 @@ class ApiFaults:
         self._journal = journal
         self._pace = pace
         self._clients: set[str] = set()
+        self._gates: set[str] = set()
         self._board = ApiFaultBoard(rng, self._on_fired)
         self._endings: dict[str, asyncio.TimerHandle] = {}
         self._waiting: list[asyncio.Future[None]] = []
@@ -51,6 +53,12 @@ class ApiFaults:
         """The API as that component sees it."""
         self._clients.add(component)
         return cast(KubeApi, FaultyKube(kube, component, self))
+
+    def gate(self, component: str) -> RpcGate:
+        """Where that component's RPCs pass."""
+        self._clients.add(component)
+        self._gates.add(component)
+        return RpcGate(self, component)
 
     def clients(self) -> list[str]:
         """The components that may have faults, sorted."""
@@ -67,6 +75,9 @@ class ApiFaults:
             parse_api_fault(spec)
             if not self._freeze(component, True):
                 raise ValueError(f"fault {FrozenProcess.kind}: {component} is not a running program")
+        if spec.get("kind") == PausedRpc.kind and component not in self._gates:
+            among = must_be(component, sorted(self._gates))
+            raise ValueError(f"fault {PausedRpc.kind}: {component} has no RPCs: {among}")
         version = (await self._kube.list(NAMESPACES, limit=1)).resource_version
         armed = self._board.add(component, spec, self._pace.now(), version)
         self._write(armed, "added", **declared(armed))

@@ -22,6 +22,7 @@ OURS: Mapping[str, str] = {
     "slow-request": "mews.harness.api_faults.requests:SlowRequest",
     "frozen-api": "mews.harness.api_faults.requests:FrozenApi",
     "expired-token": "mews.harness.api_faults.requests:ExpiredToken",
+    "paused-rpc": "mews.harness.api_faults.rpcs:PausedRpc",
     "frozen-process": "mews.harness.api_faults.processes:FrozenProcess",
 }
 

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.harness.api_faults.registry import API_FAULTS
+from mews.harness.api_faults.rpcs import OF_KUBELETS, PausedRpc
 
 API_KINDS = tuple(kind for kind in API_FAULTS.ours() if kind != "frozen-process")
 """All that come with Mews, and that virtual time can play."""
-LASTING = ("lagging-watch", "unordered-watches", "repeated-events", "stale-reads", "frozen-api", "expired-token")
+LASTING = (
+    *("lagging-watch", "unordered-watches", "repeated-events", "stale-reads", "frozen-api", "expired-token"),
+    PausedRpc.kind,
+)
 """Those that are drawn with a time; the others with a count."""
 SHORT = ("broken-watch", "conflict", "too-many-requests", "server-error", "lost-answer")
 """Those that hold nothing up themselves."""
@@ -28,6 +32,8 @@ def is_short(spec: Mapping[str, Any]) -> bool:
 
 def draw_api_fault(kind: str, rng: random.Random) -> dict[str, Any]:
     """What a ``fault`` step adds."""
+    if kind == PausedRpc.kind:
+        return {"kind": kind, "operation": rng.choice(OF_KUBELETS), "expires_s": rng.choice(_SPANS_S)}
     if kind == "expired-token":
         return {"kind": kind, "expires_s": rng.choice(_SPANS_S)}
     resource = rng.choice(_RESOURCES)

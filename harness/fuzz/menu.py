@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.harness.api_faults.rpcs import PausedRpc
 from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault, is_short
 from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan
 from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
@@ -149,8 +150,9 @@ def _fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDis
 
 def _api_fault(menu: Menu, kind: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
     # First which component, then on which node: a node's are many, and no more worth than the one scheduler.
-    sort = rng.choice(list(dict.fromkeys(name.partition("/")[0] for name in menu.clients)))
-    component = rng.choice([name for name in menu.clients if name.partition("/")[0] == sort])
+    clients = [name for name in menu.clients if kind != PausedRpc.kind or name.startswith("kubelet/")]
+    sort = rng.choice(list(dict.fromkeys(name.partition("/")[0] for name in clients)))
+    component = rng.choice([name for name in clients if name.partition("/")[0] == sort])
     spec = draw_api_fault(kind, rng)
     entry = {**moment, "fault": {"component": component, "add": spec}}
     return DrawnDisruption(f"api-fault {kind}", (entry,), passing=is_short(spec))

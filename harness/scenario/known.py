@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.harness.api_faults.rpcs import OF_KUBELETS, OF_SERVICES
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import ambiguity, basic
 from mews.harness.scenario.model import Scenario
@@ -74,6 +75,17 @@ class KnownNames:
         others = ("hosts", *(f"chassis/{name}" for name in self.chassis))
         programs = tuple(name for name in self.components if name.startswith("extender/"))
         return ("controller-manager", *(name for name in self.components if name not in (*others, *programs)))
+
+    @cached_property
+    def answering(self) -> Mapping[str, tuple[str, ...]]:
+        """The components that answer RPCs, and which: kubelets, and those that serve extenders and webhooks."""
+        services = [
+            name
+            for configured in self.systems
+            for name, component in configured.components()
+            if component.service and name in self.clients
+        ]
+        return {**{f"kubelet/{host}": OF_KUBELETS for host in self.hosts}, **dict.fromkeys(services, OF_SERVICES)}
 
     def unserved(self, kind: str, api_version: str) -> str | None:
         """Why a kind means no resource: none that is built in, defined by the scenario, or brought by what is in its

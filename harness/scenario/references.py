@@ -16,6 +16,7 @@ from mews.emulator.chassis.inventory import ChassisSpec
 from mews.emulator.nvml.profiles import profile_of
 from mews.emulator.telemetry.settings import ALL
 from mews.emulator.yaml_document import Place
+from mews.harness.api_faults.rpcs import RPCS, PausedRpc
 from mews.harness.ports.telemetry import check_values
 from mews.harness.scenario.findings import Finding, each_of, keys_of, one_of, plain
 from mews.harness.scenario.known import KnownNames
@@ -197,9 +198,20 @@ def _chassis(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
         yield from one_of((*at, "port"), edit.get("port"), [port for port, host in spec.ports.items() if host])
 
 
+def _rpcs(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
+    """RPCs are paused of components that have some."""
+    spec, component = value.get("add"), value.get("component")
+    if not isinstance(spec, Mapping) or spec.get("kind") != PausedRpc.kind or component not in known.clients:
+        return
+    yield from one_of((*place, "component"), component, known.answering)
+    if component in known.answering and spec.get("operation") in RPCS:
+        yield from one_of((*place, "add", "operation"), spec["operation"], known.answering[component])
+
+
 def _fault(place: Place, value: Any, known: KnownNames) -> Iterator[Finding]:
     yield from one_of((*place, "clear"), value.get("clear"), ("all", *known.chassis, *known.hosts, *known.clients))
     yield from one_of((*place, "component"), value.get("component"), known.clients)
+    yield from _rpcs(place, value, known)
     yield from one_of((*place, "chassis"), value.get("chassis"), ("*", *known.chassis))
     yield from _host(place, value, known)
     spec, host, name = value.get("add"), value.get("host"), value.get("chassis", "*")

@@ -12,6 +12,7 @@ from typing import Any
 
 from mews.emulator.chassis.inventory import Hardware, HostSpec
 from mews.harness.api_faults.control import ApiFaults
+from mews.harness.api_faults.rpcs import PausableFolder, PausableRegistry
 from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.clock import VirtualLoop
 from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
@@ -130,6 +131,7 @@ class EmbeddedCluster:
             further=images_of(self.systems), own=scenario.images, unknown=scenario.unknown_images or "fail"
         )
         self._runtimes = NodeRuntimes(ports, self.systems, scenario.folder)
+        self._folders: dict[str, PausableFolder] = {}
         self._machines = {host.name: self._machine(number, host) for number, host in enumerate(hardware.hosts)}
         self._kubelets: dict[str, KubeletProcess] = {}
         self._controllers = self._stack.controllers()
@@ -353,8 +355,11 @@ class EmbeddedCluster:
         return merged([reply.body.decode() for reply in replies]).encode()
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
-        """podresources v1 List of that host's kubelet."""
-        return await self.ports.kubelets.pod_resources(self.node_of(host)).list()
+        """podresources v1 List of that host's kubelet, whoever else waits for its answer."""
+        unpaused = self._folders[self.node_of(host)].unpaused
+        if unpaused is not None and self.api_faults.strikes(f"kubelet/{host}"):
+            return await unpaused.list()
+        return await self.ports.kubelets.pod_resources(host).list()
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
         """Logs and commands of a node, while its kubelet runs."""
@@ -397,10 +402,13 @@ class EmbeddedCluster:
             volumes=None if processes is None else processes.pod_volumes,
             network=self.ports.kubelets.network(number + 1),
         )
-        kubelets = self.ports.kubelets
+        kubelets, gate = self.ports.kubelets, self.api_faults.gate(f"kubelet/{host.name}")
+        self._folders[host.name] = PausableFolder(kubelets.folder(host.name), gate)
         return Machine(
-            spec=self._node_spec(number, host), containerd=containerd, folder=kubelets.folder(host.name),
-            checkpoint=JournaledCheckpoint(kubelets.checkpoint(host.name), note), dra=kubelets.dra(host.name),
+            spec=self._node_spec(number, host), containerd=containerd,
+            folder=self._folders[host.name],
+            checkpoint=JournaledCheckpoint(kubelets.checkpoint(host.name), note),
+            dra=PausableRegistry(kubelets.dra(host.name), gate),
             dra_state=kubelets.dra_state(host.name), dra_health_state=kubelets.dra_health_state(host.name), note=note,
             images=self._images, pace=self.pace, overhead=self._overhead(host.name),
             hooks=self._runtimes.hooks(host.name), faults=self._scenario.stack.kubelet.faults,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.api_faults.control import ApiFaults
+from mews.harness.api_faults.rpcs import PausableService
 from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint
 from mews.harness.clusters.embedded.forwarding import ForwardedService
 from mews.harness.clusters.embedded.hook_sockets import NodeHookSocket
@@ -41,6 +42,7 @@ from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.gpu_driver import GpuDriver
 from mews.kube.system.ports import NodeAccess, Ports
+from mews.kube.system.services import ServicePort
 from mews.kube.system.system import Component
 
 if TYPE_CHECKING:
@@ -180,9 +182,14 @@ class StackUnits:
         port = self.replacements.port(component)
 
         def make(fence: Fence) -> Runnable:
-            return ForwardedService(program(fence), self.ports.services.port(service, fence), port)
+            return ForwardedService(program(fence), self._service(component, service, fence), port)
 
         return make
+
+    def _service(self, component: str, service: str, fence: Fence) -> ServicePort:
+        """Where one incarnation of a component serves; its requests may be paused."""
+        port = self.ports.services.port(service, fence)
+        return PausableService(port, self.faults.gate(component), service)
 
     def _component(self, configured: ConfiguredSystem, component: Component, name: str) -> Unit:
         parts = self.replacements.loaded.parts(name)
@@ -190,7 +197,7 @@ class StackUnits:
         def make(fence: Fence) -> Runnable:
             ports = self._ports(configured, name, fence, parts)
             if component.service:
-                ports = replace(ports, service=self.ports.services.port(component.service, fence))
+                ports = replace(ports, service=self._service(name, component.service, fence))
             return component.make(ports, configured.configuration)
 
         return Unit(name, self.run.journal, make)

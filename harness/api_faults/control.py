@@ -64,8 +64,8 @@ class ApiFaults:
         """The components that may have faults, sorted."""
         return sorted(self._clients)
 
-    async def add(self, component: str, spec: Mapping[str, Any]) -> str:
-        """Put a fault in place and return its ID.
+    async def add(self, component: str, spec: Mapping[str, Any], *, version: str | None = None) -> str:
+        """Put a fault in place and return its ID. ``version``: that of the cluster now, where it is known.
 
         Raises ValueError naming what is allowed.
         """
@@ -78,7 +78,7 @@ class ApiFaults:
         if spec.get("kind") == PausedRpc.kind and component not in self._gates:
             among = must_be(component, sorted(self._gates))
             raise ValueError(f"fault {PausedRpc.kind}: {component} has no RPCs: {among}")
-        version = (await self._kube.list(NAMESPACES, limit=1)).resource_version
+        version = version or (await self._kube.list(NAMESPACES, limit=1)).resource_version
         armed = self._board.add(component, spec, self._pace.now(), version)
         self._write(armed, "added", **declared(armed))
         if armed.when.expires_s is not None:

@@ -123,6 +123,9 @@ class StackSpec:
     service_certificate: ServerCertificate | None = None
     """Under which components serve others."""
 
+    struck: frozenset[str] = frozenset()
+    """Components between which and the API faults may stand."""
+
     def components(self) -> Iterator[tuple[str, Component]]:
         """All that run, ours or replaced, in order."""
         for installed in self.systems:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from mews.harness.manifests.api_sidecar import with_sidecar
 from mews.harness.manifests.nodes import NODE_AGENT
 from mews.harness.manifests.parts import COMPONENT, CONTROL_PLANE, SERVICE, Object, labels, metadata
 from mews.harness.manifests.spec import ReplacementProgram, StackSpec
@@ -19,7 +20,7 @@ _EVERYWHERE = [{"operator": "Exists"}]
 def deployment(spec: StackSpec, component: str, pod: Object, program: ReplacementProgram | None = None) -> Object:
     """One pod, beside the API server where it may be, unless the component declares otherwise."""
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(component, component, spec.namespace)}
-    steered = {**pod, "terminationGracePeriodSeconds": 2}
+    steered = {**with_sidecar(spec, component, pod), "terminationGracePeriodSeconds": 2}
     found = spec.component(component)
     if found is None or found.deployment is None or not found.deployment.off_control_plane:
         # Beside the API server where it lets them: the workers are the hosts' own.
@@ -55,7 +56,7 @@ def daemon_set(
     there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
     needed = {"nodeSelectorTerms": [{"matchExpressions": [there]}]}
     steered = {
-        **pod,
+        **with_sidecar(spec, component, pod),
         "terminationGracePeriodSeconds": 10,
         "tolerations": list(_EVERYWHERE),
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": needed}},

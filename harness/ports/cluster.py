@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
-from mews.harness.api_faults.control import ApiFaults
 from mews.harness.journal import Journal
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock, Pace
@@ -28,6 +27,29 @@ class ComponentsCrashed(Exception):
     def __init__(self, text: str, cluster: Cluster | None = None) -> None:
         super().__init__(text)
         self.cluster = cluster
+
+
+class ComponentFaultControl(Protocol):
+    """The faults between the components of one cluster and its API (``mews.harness.api_faults.control.ApiFaults``)."""
+
+    def clients(self) -> list[str]:
+        """The components that may have faults, sorted."""
+        ...
+
+    async def add(self, component: str, spec: Mapping[str, Any]) -> object:
+        """Put a fault in place.
+
+        Raises ValueError naming what is allowed.
+        """
+        ...
+
+    def clear(self, component: str | None = None) -> Awaitable[None] | None:
+        """Take away those of one component, or all; to be awaited where that takes time."""
+        ...
+
+    def listed(self) -> dict[str, list[dict[str, Any]]]:
+        """Component -> the faults in place there, as a chassis lists its own."""
+        ...
 
 
 class HardwareControl(Protocol):
@@ -114,7 +136,7 @@ class Cluster(Protocol):
     """What components log, beside the journal: structured records by their event, warnings as ``log``."""
 
     @property
-    def api_faults(self) -> ApiFaults | None:
+    def api_faults(self) -> ComponentFaultControl | None:
         """The faults between its components and the API; None where nothing can stand between them."""
         ...
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from mews.dialects import DIALECTS, OURS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.harness.backends import Backend, backend_of
-from mews.harness.ports.cluster import Cluster
+from mews.harness.ports.cluster import DEFAULT_SCHEDULER, Cluster
 from mews.harness.scenario.errors import Lacking
 from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
@@ -69,10 +69,8 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
     for place, component, kind in _api_faults(scenario):
         if kind == "frozen-process" and time == "virtual":
             return f"{place}: {kind} needs wall-clock time (--time wall) and a program of its own"
-        if cluster not in EMULATED:
-            return (
-                f"{place}: needs --cluster embedded or control-plane: of {cluster} no component's requests can be had"
-            )
+        if cluster not in EMULATED and (reason := _out_of_reach(scenario, component, kind)):
+            return f"{place}: needs --cluster embedded or control-plane: on {cluster}, {reason}"
         if comes_in_pods(scenario, component):
             return f"{place}: {component} comes in pods of a manifest, whose requests go past Mews"
     for kind in _faults(scenario):
@@ -107,6 +105,17 @@ def _api_faults(scenario: Scenario) -> list[tuple[str, str, str]]:
         for number, step in enumerate(each)
         if step.fault is not None and step.fault.component is not None and step.fault.add is not None
     ]
+
+
+def _out_of_reach(scenario: Scenario, component: str, kind: str) -> str:
+    """Why such a fault cannot be had of a cluster with kubelets, a scheduler and controllers of its own; "" where it
+    can, of what runs in pods of ours."""
+    if kind in ("frozen-process", "paused-rpc"):
+        return f"{kind} cannot be had of what runs in pods"
+    own = component.startswith("kubelet/") or component in ("controller-manager", "service-names")
+    if own or (component == DEFAULT_SCHEDULER and component not in scenario.stack.replace):
+        return f"{component} is the cluster's own, whose requests go past Mews"
+    return ""
 
 
 def components_struck(scenario: Scenario) -> frozenset[str]:

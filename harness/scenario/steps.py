@@ -217,7 +217,9 @@ async def _clear(stage: StepContext, name: str) -> None:
     if name == "all" or name not in stage.cluster.components():
         await stage.cluster.hardware.clear(None if name == "all" else name)
     if api_faults is not None and (name == "all" or name in api_faults.clients()):
-        api_faults.clear(None if name == "all" else name)
+        clearing = api_faults.clear(None if name == "all" else name)
+        if clearing is not None:
+            await clearing
 
 
 async def _api_fault(stage: StepContext, component: str, spec: Mapping[str, Any]) -> None:

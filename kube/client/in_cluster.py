@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 from mews.kube.client.http import HttpKube
@@ -18,6 +19,12 @@ def is_in_cluster() -> bool:
 
 def in_cluster_kube(user_agent: str) -> HttpKube:
     """A client with the pod's service account; its token is read again as it is renewed."""
+    url, token, trusted = in_cluster_access()
+    return HttpKube(url, token=token, ssl=trusted, user_agent=user_agent)
+
+
+def in_cluster_access() -> tuple[str, Callable[[], str], ssl.SSLContext]:
+    """URL, the token as it is now, whom to trust."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     shown = f"[{host}]" if ":" in host else host
     trusted = ssl.create_default_context(cafile=str(FOLDER / "ca.crt"))
@@ -26,4 +33,4 @@ def in_cluster_kube(user_agent: str) -> HttpKube:
     def current() -> str:
         return token.read_text(encoding="ascii").strip()
 
-    return HttpKube(f"https://{shown}:{port}", token=current, ssl=trusted, user_agent=user_agent)
+    return f"https://{shown}:{port}", current, trusted

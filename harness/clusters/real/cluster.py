@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.nvml import library
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
@@ -23,6 +22,7 @@ from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.clusters.real.idle_part import IdlePart
 from mews.harness.clusters.real.nodes import Nodes
+from mews.harness.clusters.real.pod_faults import PodFaults
 from mews.harness.clusters.real.readiness import Readiness
 from mews.harness.clusters.real.replacement_pods import ReplacementPods
 from mews.harness.clusters.real.reset import SYSTEM, Reset
@@ -134,7 +134,8 @@ class RealCluster(IdlePart):
         )
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
-        self.api_faults: None = None
+        struck = deployment.stack.struck
+        self.api_faults = PodFaults(self._admin, ours, self.journal, lambda: self._pods, struck)
         self.hardware: HardwareControl = PodHardware(control, self._pod_hosts, self._nodes.users_known)
         self._chassis = PodChassis(control, deployment.hardware, self.journal)
         self._pods: dict[str, str] = {}
@@ -238,6 +239,7 @@ class RealCluster(IdlePart):
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
         await self._nodes.open()
+        self.api_faults.follow()
         begin_s = self.clock.now() - self.journal.elapsed_s
         follower = LogFollower(self._admin, self._target.namespace, self.records, begin_s, self._nodes.on_record)
         for name, pod in self._pods.items():
@@ -299,6 +301,7 @@ class RealCluster(IdlePart):
         for name in sorted(self._down):
             with contextlib.suppress(Lacking, Lacks, ApiError, Unavailable):
                 await self.start(name)
+        await self.api_faults.close()
         tasks = [*self._following, *([self._recording] if self._recording is not None else []), *self._killing.values()]
         for task in tasks:
             task.cancel()
@@ -322,18 +325,6 @@ class RealCluster(IdlePart):
         await self._rollout.remove(manifests(self._stack), list(self._target.namespaces.values()))
 
     # What the runner asks
-
-    def lacks(self, requirement: str) -> str | None:
-        """Logs, exec and kill are there; root and FUSE are not asked of anybody's nodes."""
-        if requirement in ("logs", "exec", "kill", "wall"):
-            return None
-        if requirement == "virtual":
-            return "this run is in wall time"
-        if requirement == "cut":
-            return "what runs in pods is killed some 0.1 s after the line, not at it"
-        if requirement == "nvml":
-            return None if library.available() else "there is no C compiler for libnvidia-ml.so.1"
-        return f"--cluster {self.name} has no {requirement}"
 
     def node_of(self, host: str) -> str:
         """The node of a host.

@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mews.emulator.nvml import library
 from mews.harness.journal import LINES_KEPT, Journal
 
 
 class IdlePart:
     """Of ``RealCluster``."""
 
+    name: str
     journal: Journal
     records: Journal
+
+    def lacks(self, requirement: str) -> str | None:
+        """Logs, exec and kill are there; root and FUSE are not asked of anybody's nodes."""
+        if requirement in ("logs", "exec", "kill", "wall"):
+            return None
+        if requirement == "virtual":
+            return "this run is in wall time"
+        if requirement == "cut":
+            return "what runs in pods is killed some 0.1 s after the line, not at it"
+        if requirement == "nvml":
+            return None if library.available() else "there is no C compiler for libnvidia-ml.so.1"
+        return f"--cluster {self.name} has no {requirement}"
 
     def metrics(self) -> Mapping[str, Any]:
         """What components measure of themselves stays with them here."""

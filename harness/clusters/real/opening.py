@@ -27,6 +27,7 @@ from mews.harness.manifests.spec import ServerCertificate, StackSpec
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.requirements import components_struck
 from mews.harness.systems import all_systems
 from mews.kube.api.resources import NODES
 
@@ -109,7 +110,7 @@ async def open_real(
     deployment = Deployment(
         scenario,
         hardware,
-        replace(spec, seed=run.seed),
+        replace(spec, seed=run.seed, struck=frozenset(each.partition("/")[0] for each in components_struck(scenario))),
         settings=replacements.settings,
     )
     cluster = RealCluster(deployment, run, admin, notify)

@@ -117,12 +117,24 @@ def test_what_is_wrong_is_found_as_the_file_is_read(written, step, said):
 
 
 @pytest.mark.parametrize("cluster", ["kind", "kubeconfig"])
-def test_it_is_skipped_where_nobody_stands_between_a_component_and_the_api(written, cluster):
-    scenario = load_scenario(written({"sleep": 1}, fault(kind="conflict")))
-    assert foreseen(scenario, cluster="embedded", time="virtual", dialect="h3api") is None
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (fault(kind="conflict"), None),
+        (fault("device-manager/host-1", kind="frozen-api"), None),
+        (fault("kubelet/host-1", kind="conflict"), "kubelet/host-1 is the cluster's own"),
+        (fault("default-scheduler", kind="conflict"), "default-scheduler is the cluster's own"),
+        (fault("controller-manager", kind="conflict"), "controller-manager is the cluster's own"),
+        (fault(kind="frozen-process"), "frozen-process cannot be had of what runs in pods"),
+        (fault("kubelet/host-1", kind="paused-rpc"), "paused-rpc cannot be had of what runs in pods"),
+    ],
+)
+def test_on_real_clusters_pods_of_ours_are_struck_and_the_rest_is_skipped(written, cluster, step, reason):
+    scenario = load_scenario(written({"sleep": 1}, step))
     assert foreseen(scenario, cluster="control-plane", time="wall", dialect="h3api") is None
-    reason = foreseen(scenario, cluster=cluster, time="wall", dialect="h3api")
-    assert reason.startswith("steps.1.fault: needs --cluster embedded or control-plane")
+    found = foreseen(scenario, cluster=cluster, time="wall", dialect="h3api")
+    wanted = f"steps.1.fault: needs --cluster embedded or control-plane: on {cluster}, {reason}"
+    assert (found is None) if reason is None else found.startswith(wanted)
 
 
 @pytest.mark.parametrize(

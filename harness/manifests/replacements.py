@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from mews.harness.manifests.api_sidecar import SIDECAR_KUBECONFIG
 from mews.harness.manifests.nodes import FOLDER_MOUNTS, FOLDERS, node_name_env
 from mews.harness.manifests.parts import (
     COMPONENT,
@@ -63,7 +64,7 @@ def places(spec: StackSpec, component: str, node: str | None = None) -> dict[str
     found = {
         "python": IMAGE_PYTHON,
         "pythonpath": IMAGE_PACKAGES,
-        "kubeconfig": f"{ACCESS_FOLDER}/kubeconfig",
+        "kubeconfig": SIDECAR_KUBECONFIG if component in spec.struck else f"{ACCESS_FOLDER}/kubeconfig",
         "config": spec.system_of(component).deployment.config_path,
         **{f"config:{each.system.name}": each.deployment.config_path for each in spec.systems},
         "root": HOST_ROOT,

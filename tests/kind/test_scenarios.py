@@ -95,6 +95,29 @@ steps:
 """
 
 
+STRUCK = """
+apiVersion: mews/v1
+kind: Scenario
+metadata: {name: struck}
+hardware: demo
+steps:
+  - fault: {component: scheduler, add: {kind: expired-token}}
+  - fault: {component: device-manager/host-1, add: {kind: slow-request, by_s: 0.5}}
+  - apply:
+      kind: Pod
+      metadata: {name: trainer}
+      spec:
+        schedulerName: kubecomp-scheduler
+        restartPolicy: Never
+        terminationGracePeriodSeconds: 1
+        containers: [{name: main, image: mews/gpu-hold, resources: {limits: {falcon.com/gpu: "1"}}}]
+  - hold: {for: 60s, check: {pod: {name: trainer, phase: Pending}}}
+  - fault: {clear: scheduler}
+  - wait: {pod: {name: trainer, phase: Running}}
+    timeout: 2m
+"""
+
+
 def run_on(shared, scenario, artefacts):
     run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, session=shared).run(scenario)
     assert run.result.verdict == "passed", f"{run.result.reason}\n{run.result.report}"
@@ -103,6 +126,15 @@ def run_on(shared, scenario, artefacts):
 
 def test_a_process_in_a_pod_lists_its_gpus_through_nvml(shared, tmp_path):
     run_on(shared, parse_scenario(NVML, Path("nvml.yaml"), {}), tmp_path)
+
+
+def test_components_in_pods_have_faults_between_them_and_the_api(shared, tmp_path):
+    run = run_on(shared, parse_scenario(STRUCK, Path("struck.yaml"), {}), tmp_path)
+    told = [(line.actor, line.event) for line in run.lines if line.layer == "fault"]
+    assert told[:2] == [("scheduler", "added"), ("device-manager/host-1", "added")]
+    assert told.count(("scheduler", "fired")) > 1
+    assert ("scheduler", "cleared") in told
+    assert len({line.fields["fault"] for line in run.lines if line.layer == "fault"}) == 2
 
 
 def test_the_users_processes_take_our_components_places(shared, tmp_path):

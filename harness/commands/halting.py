@@ -94,7 +94,7 @@ def break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOpt
     steps = all_steps(scenario)
     names = list(dict.fromkeys(step.name for step in steps if step.name))
     if place.step is not None and place.step > len(steps):
-        raise BadInput(f"--break-at {text}: {scenario.name} has {len(steps)} steps")
+        raise BadInput(f"--break-at {text}: {scenario.name} has {len(steps)} step{'s' * (len(steps) != 1)}")
     if place.name and place.name not in names:
         known = f"of {scenario.name}, {must_be(place.name, names)}" if names else f"{scenario.name} names no step"
         raise BadInput(f"--break-at {text}: must be {ALLOWED}; {known}")

@@ -15,6 +15,7 @@ from mews.harness.clusters.real.api_sidecar import Sidecar, asking
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.pod_faults import PodFaults
 from mews.harness.clusters.real.target import DeploymentTarget
+from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.api_sidecar import SIDECAR, SIDECAR_FOLDER, SIDECAR_KUBECONFIG
 from mews.harness.manifests.stack import manifests
@@ -113,9 +114,9 @@ class Pods:
         return ObjectList([], "41")
 
     async def exec(self, namespace, pod, command, *, container):
-        assert (namespace, pod, container) == ("mews", "scheduler-x", SIDECAR)
         if self.lost:
             raise Unavailable("gone")
+        assert (namespace, pod, container) == ("mews", "scheduler-x", SIDECAR)
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         reading = asyncio.ensure_future(process.communicate())
         while not reading.done():
@@ -177,6 +178,42 @@ def test_a_fault_is_added_listed_and_cleared_and_the_journal_says_so(folder):
         ("scheduler", "cleared", "a1", 5.0),
         ("scheduler", "added", "a2", 5.0),
     ]
+
+
+def test_faults_of_two_proxies_have_numbers_of_their_own(folder):
+    class Two(Pods):
+        async def log(self, namespace, pod, *, container, follow):
+            printed = Journal(lambda: 0.0)
+            printed.write("fault", "component", "added", fault="a1", kind="conflict", spec={"of": pod})
+            if pod == "first":
+                printed.write("fault", "component", "cleared", fault="a1", kind="conflict")
+            yield printed.as_jsonl().encode()
+            await asyncio.sleep(60)
+
+    async def run():
+        journal = Journal(lambda: 0.0)
+        known = {"scheduler": "first", "device-manager/host-1": "second"}
+        pods = Two(folder, journal)
+        faults = PodFaults(pods, "mews", journal, lambda: known, frozenset({"scheduler", "device-manager"}))
+        faults.follow()
+        await until(journal, 3)
+        seen = faults.listed(), {(line.actor, line.fields["fault"]) for line in journal.lines()}
+        pods.lost = True
+        await faults.close()
+        return seen
+
+    left, numbers = asyncio.run(run())
+    assert list(left) == ["device-manager/host-1"]
+    assert len({number for _, number in numbers}) == len(numbers) == 2
+
+
+def test_a_pod_that_is_gone_is_named(folder):
+    async def main(faults, pods, journal):
+        pods.lost = True
+        with pytest.raises(Lacks, match="scheduler: its proxy cannot be reached: gone"):
+            await faults.add("scheduler", CONFLICT)
+
+    with_pods(folder, main)
 
 
 def test_what_is_no_fault_or_no_client_is_refused_in_a_line(folder):

@@ -100,7 +100,9 @@ class Checkout:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": f"{self.folder / 'src'}:{self.folder}",
         }
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:rerunfailures", "-p", "tests.mutate.reach"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "tests.mutate.reach"]
+        for unneeded in ("faker", "rerunfailures", "schemathesis"):
+            options += ["-p", f"no:{unneeded}"]
         if "MUTATE_REACH" in variables:
             options.remove("-x")
         command = [sys.executable, "-m", "pytest", *options, f"tests/{room}"]

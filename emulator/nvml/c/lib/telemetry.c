@@ -1,4 +1,5 @@
 /* Load, temperature, power, clocks and the PCIe link. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

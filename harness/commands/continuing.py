@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mews.harness.commands.session_words import ArgumentWords, answered, client_of
+from mews.harness.errors import BadInput
 from mews.kube.system.command import Command, CommandContext
 
 STOPPED = "run"
@@ -20,7 +21,13 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     parser = ArgumentWords("continue")
     parser.set_defaults(name=STOPPED)
     chosen = parser.parse_args(words)
-    client_of(chosen.name).go_on()
+    try:
+        client = client_of(chosen.name)
+    except BadInput:
+        raise BadInput(
+            f"--name {chosen.name}: no run of that name is stopped; `mews run FILE --break-at PLACE` stops one"
+        ) from None
+    client.go_on()
     context.write(f"{chosen.name}: goes on\n")
     return 0
 

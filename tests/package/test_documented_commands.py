@@ -95,6 +95,8 @@ INSTEAD = {
     "mews experiment attach-before-bind-schedulers": "mews experiment --list",
     # acts on a proxy that stands before somebody's own cluster
     "mews fault add --name proxy frozen-api expires_s=30": "mews fault --help",
+    # stands until somebody lets it go on; it has tests of its own (tests/harness/commands/test_halting.py)
+    'mews run demo --break-at "it runs"': "mews run --help",
     "mews experiment kubecomp-fig8": "mews experiment --list",
     "mews experiment kubecomp-fig9": "mews experiment --list",
     "mews experiment kubecomp-fig10": "mews experiment --list",

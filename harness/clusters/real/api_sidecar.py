@@ -24,6 +24,7 @@ from mews.kube.client.connection import ApiConnection
 from mews.kube.client.in_cluster import in_cluster_access, in_cluster_kube
 from mews.kube.clock import Pace, rest
 from mews.listening.ports import held_port
+from mews.own_files import write_own
 
 FOLDER = Path("/run/mews-api")
 KUBECONFIG = FOLDER / "kubeconfig"
@@ -59,7 +60,7 @@ class Sidecar:
         """Answer what has been asked, one question after the other."""
         while (ask := self._folder / f"ask-{self._asked}").exists():
             part = self._folder / f"answer-{self._asked}.part"
-            part.write_text(await self._answer(ask.read_text(encoding="utf-8")), encoding="utf-8")
+            write_own(part, await self._answer(ask.read_text(encoding="utf-8")))
             part.rename(self._folder / f"answer-{self._asked}")
             self._asked += 1
 

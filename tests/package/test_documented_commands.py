@@ -97,6 +97,7 @@ INSTEAD = {
     "mews fault add --name proxy frozen-api expires_s=30": "mews fault --help",
     # stands until somebody lets it go on; it has tests of its own (tests/harness/commands/test_halting.py)
     'mews run demo --break-at "it runs"': "mews run --help",
+    "mews nvidia-smi --name run": "mews nvidia-smi --help",
     "mews experiment kubecomp-fig8": "mews experiment --list",
     "mews experiment kubecomp-fig9": "mews experiment --list",
     "mews experiment kubecomp-fig10": "mews experiment --list",

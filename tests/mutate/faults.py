@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.planted.mutate import changes
+from tests.planted.mutate import Change, SourceText, changes
 from tests.planted.rooms import ROOT
 
 
@@ -78,28 +78,9 @@ def _compiles(source: str, mutant: Mutant) -> bool:
     return True
 
 
-class _Swap(Struct, frozen=True):
-    sort: str
-    start: int
-    end: int
-    text: str
-
-
-def _swaps(source: str) -> Iterator[_Swap]:
+def _swaps(source: str) -> Iterator[Change]:
     """The first two arguments of a call in each other's place, and a result that is forgotten."""
-    lines = source.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-
-    def place(line: int, column: int) -> int:
-        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
-
-    def of(node: ast.expr) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
-
+    text = SourceText(source)
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -109,12 +90,13 @@ def _swaps(source: str) -> Iterator[_Swap]:
                 and len(node.args) > 1
                 and all(isinstance(a, ast.Name) for a in node.args[:2])
             ):
-                (begin, middle), (again, end) = of(node.args[0]), of(node.args[1])
-                swapped = source[again:end] + source[middle:again] + source[begin:middle]
-                if source[begin:middle] != source[again:end]:
-                    yield _Swap("arguments-swapped", begin, end, swapped)
+                one, other = node.args[:2]
+                between = source[text.end(one) : text.start(other)]
+                if text.of(one) != text.of(other):
+                    swapped = f"{text.of(other)}{between}{text.of(one)}"
+                    yield Change("arguments-swapped", text.start(one), text.end(other), swapped)
             if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant):
-                yield _Swap("result-forgotten", *of(node.value), "None")
+                yield text.change("result-forgotten", node.value, "None")
 
 
 def rooms() -> list[str]:

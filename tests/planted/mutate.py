@@ -29,7 +29,9 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class Change:
+    """The text between two places of a source, and what takes its place."""
+
     sort: str
     start: int
     end: int
@@ -39,7 +41,7 @@ class _Change:
 def faults_of(room: str, rng: random.Random) -> Iterator[Fault]:
     """Faults in that room without end (until none is left), each place once: the sort of fault is drawn first, so that
     all are met, then the place."""
-    places: dict[str, list[tuple[str, _Change]]] = {}
+    places: dict[str, list[tuple[str, Change]]] = {}
     for file in files_of(room):
         for change in changes((ROOT / file).read_text(encoding="utf-8")):
             places.setdefault(change.sort, []).append((file, change))
@@ -56,9 +58,9 @@ def faults_of(room: str, rng: random.Random) -> Iterator[Fault]:
         yield Fault(f"{room}-{number}-{sort}", room, file, change.start, before, change.text)
 
 
-def changes(source: str) -> Iterator[_Change]:
+def changes(source: str) -> Iterator[Change]:
     """Every place of that source where a fault can be planted, in its order."""
-    text = _Text(source)
+    text = SourceText(source)
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name not in (
             "__repr__",
@@ -69,7 +71,7 @@ def changes(source: str) -> Iterator[_Change]:
             yield from _early(function, text)
 
 
-class _Text:
+class SourceText:
     """The source by line and column, as the syntax tree counts them: in bytes."""
 
     def __init__(self, source: str) -> None:
@@ -91,8 +93,8 @@ class _Text:
     def of(self, node: ast.AST) -> str:
         return self.source[self.start(node) : self.end(node)]
 
-    def change(self, sort: str, node: ast.AST, text: str) -> _Change:
-        return _Change(sort, self.start(node), self.end(node), text)
+    def change(self, sort: str, node: ast.AST, text: str) -> Change:
+        return Change(sort, self.start(node), self.end(node), text)
 
 
 def _own(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
@@ -114,7 +116,7 @@ def _is_talk(value: ast.expr) -> bool:
     return isinstance(value, ast.Name) and value.id in _TALK
 
 
-def _of(node: ast.AST, text: _Text) -> Iterator[_Change]:
+def _of(node: ast.AST, text: SourceText) -> Iterator[Change]:
     if isinstance(node, ast.If):
         yield text.change("guard-negated", node.test, f"not ({text.of(node.test)})")
         if not node.orelse and isinstance(node.body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break):
@@ -135,7 +137,7 @@ def _of(node: ast.AST, text: _Text) -> Iterator[_Change]:
             yield from _order(block, text)
 
 
-def _operands(node: ast.BoolOp, text: _Text) -> Iterator[_Change]:
+def _operands(node: ast.BoolOp, text: SourceText) -> Iterator[Change]:
     """One operand less: a guard that forgets a case."""
     for dropped in range(len(node.values)):
         kept = [f"({text.of(value)})" for place, value in enumerate(node.values) if place != dropped]
@@ -143,20 +145,20 @@ def _operands(node: ast.BoolOp, text: _Text) -> Iterator[_Change]:
         yield text.change("operand-dropped", node, f"({joined})")
 
 
-def _order(block: Sequence[ast.stmt], text: _Text) -> Iterator[_Change]:
+def _order(block: Sequence[ast.stmt], text: SourceText) -> Iterator[Change]:
     for one, other in itertools.pairwise(block):
         both = isinstance(one, _SIMPLE) and isinstance(other, _SIMPLE)
         if both and not (_says(one) or _says(other)) and one.lineno != other.lineno:
             between = text.source[text.end(one) : text.start(other)]
             changed = f"{text.of(other)}{between}{text.of(one)}"
-            yield _Change("order", text.start(one), text.end(other), changed)
+            yield Change("order", text.start(one), text.end(other), changed)
 
 
 def _says(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and (_is_talk(node.value) or isinstance(node.value, ast.Constant))
 
 
-def _early(function: ast.FunctionDef | ast.AsyncFunctionDef, text: _Text) -> Iterator[_Change]:
+def _early(function: ast.FunctionDef | ast.AsyncFunctionDef, text: SourceText) -> Iterator[Change]:
     """Return before the last statement of a function that returns nothing; swap its own statements."""
     yield from _order(function.body, text)
     returns = function.returns

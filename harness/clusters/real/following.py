@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from mews.harness.clusters.real.nodes import note
@@ -15,6 +15,27 @@ from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 
 _AGAIN_S = 0.2
+
+
+async def follow_lines(log: Callable[[], AsyncIterator[bytes]], take: Callable[[bytes], None]) -> None:
+    """Give each whole line of a log to ``take`` once, until cancelled: ``log`` reads it from its begin, and is called
+    again when that breaks off."""
+    seen = 0
+    while True:
+        with contextlib.suppress(ApiError, Unavailable):
+            seen = await _read(log(), seen, take)
+        await rest(_AGAIN_S)
+
+
+async def _read(log: AsyncIterator[bytes], skip: int, take: Callable[[bytes], None]) -> int:
+    number, rest_ = 0, b""
+    async for chunk in log:
+        *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
+        for line in whole_lines:
+            number += 1
+            if number > skip:
+                take(line)
+    return max(number, skip)
 
 
 class LogFollower:
@@ -38,23 +59,11 @@ class LogFollower:
     async def run(self, component: str, pod: str) -> None:
         """Until cancelled, over broken connections. ``component``: that of the container's name, with the host of one
         that each node has."""
-        seen = 0
-        while True:
-            with contextlib.suppress(ApiError, Unavailable):
-                seen = await self._read(component, pod, seen)
-            await rest(_AGAIN_S)
-
-    async def _read(self, component: str, pod: str, skip: int) -> int:
-        number, rest_ = 0, b""
-        async for chunk in self._kube.log(
-            self._namespace, pod, container=container_name(component.partition("/")[0]), follow=True
-        ):
-            *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
-            for line in whole_lines:
-                number += 1
-                if number > skip:
-                    self._book(component, line)
-        return max(number, skip)
+        container = container_name(component.partition("/")[0])
+        await follow_lines(
+            lambda: self._kube.log(self._namespace, pod, container=container, follow=True),
+            lambda line: self._book(component, line),
+        )
 
     def _book(self, component: str, line: bytes) -> None:
         with contextlib.suppress(ValueError, TypeError, LookupError):

@@ -10,16 +10,15 @@ from typing import Any
 
 from mews.harness.api_faults.registry import parse_api_fault
 from mews.harness.clusters.real.api_sidecar import asking
+from mews.harness.clusters.real.following import follow_lines
 from mews.harness.errors import Lacks
 from mews.harness.journal import Journal
 from mews.harness.manifests.api_sidecar import SIDECAR
 from mews.kube.api.errors import ApiError, Unavailable
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import KubeApi
-from mews.kube.clock import rest
 from mews.names import must_be
 
-_AGAIN_S = 0.2
 _OURS = ("t", "layer", "actor", "event")
 
 
@@ -93,22 +92,10 @@ class PodFaults:
             raise ValueError(refusal)
 
     async def _follow(self, component: str) -> None:
-        seen = 0
-        while True:
-            with contextlib.suppress(ApiError, Unavailable):
-                seen = await self._read(component, seen)
-            await rest(_AGAIN_S)
-
-    async def _read(self, component: str, skip: int) -> int:
-        number, rest_ = 0, b""
-        stream = self._kube.log(self._namespace, self._pods()[component], container=SIDECAR, follow=True)
-        async for chunk in stream:
-            *whole_lines, rest_ = (rest_ + chunk).split(b"\n")
-            for line in whole_lines:
-                number += 1
-                if number > skip:
-                    self._note(component, line)
-        return max(number, skip)
+        await follow_lines(
+            lambda: self._kube.log(self._namespace, self._pods()[component], container=SIDECAR, follow=True),
+            lambda line: self._note(component, line),
+        )
 
     def _note(self, component: str, text: bytes) -> None:
         try:

@@ -79,6 +79,17 @@ class Printer(Struct, frozen=True):
         return row[: len(columns)]
 
 
+def spec_of(obj: Object) -> Mapping[str, Any]:
+    """The spec of an object, empty where it has none."""
+    return obj.get("spec") or {}
+
+
+def parameter_kind(policy: Object) -> str:
+    """The kind of an admission policy's parameters."""
+    kind = spec_of(policy).get("paramKind")
+    return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
+
+
 def meta_age(obj: Object, now_s: float) -> str:
     """How old an object is."""
     return age(obj["metadata"].get("creationTimestamp"), now_s)

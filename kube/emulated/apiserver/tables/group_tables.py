@@ -12,7 +12,9 @@ from mews.kube.emulated.apiserver.tables.cells import (
     labels_text,
     meta_age,
     none_if_empty,
+    parameter_kind,
     selector_text,
+    spec_of,
 )
 from mews.kube.emulated.apiserver.tables.durations import age, human
 from mews.kube.emulated.apiserver.tables.metric_cells import metric_texts
@@ -24,10 +26,6 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 _SHOWN_ADDRESSES = 3
 _LEGACY_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEFAULT_CLASSES = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
-
-
-def _spec(obj: Object) -> Mapping[str, Any]:
-    return obj.get("spec") or {}
 
 
 def _status(obj: Object) -> Mapping[str, Any]:
@@ -84,11 +82,11 @@ def _phase(obj: Object) -> str:
 
 def _class(obj: Object) -> str:
     annotations = obj["metadata"].get("annotations") or {}
-    return str(annotations.get(_LEGACY_CLASS) or _spec(obj).get("storageClassName", ""))
+    return str(annotations.get(_LEGACY_CLASS) or spec_of(obj).get("storageClassName", ""))
 
 
 def _claim(obj: Object, _: float) -> Row:
-    spec, status, capacity, modes = _spec(obj), _status(obj), "", ""
+    spec, status, capacity, modes = spec_of(obj), _status(obj), "", ""
     if spec.get("volumeName"):
         modes = _modes(status.get("accessModes"))
         capacity = (status.get("capacity") or {}).get("storage", "0")
@@ -97,7 +95,7 @@ def _claim(obj: Object, _: float) -> Row:
 
 
 def _volume(obj: Object, _: float) -> Row:
-    spec, claim = _spec(obj), _spec(obj).get("claimRef")
+    spec, claim = spec_of(obj), spec_of(obj).get("claimRef")
     return [
         (spec.get("capacity") or {}).get("storage", "0"),
         _modes(spec.get("accessModes")),
@@ -126,13 +124,13 @@ def _numbers(obj: Object, *names: str) -> list[int]:
 
 
 def _controller(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     counts = [spec.get("replicas", 1), *_numbers(obj, "replicas", "readyReplicas")]
     return [*counts, *_layout(spec.get("template") or {}), labels_text(spec.get("selector"))]
 
 
 def _stateful_set(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     return [f"{_numbers(obj, 'readyReplicas')[0]}/{spec.get('replicas', 1)}", *_layout(spec.get("template") or {})]
 
 
@@ -142,9 +140,9 @@ _DAEMON_COUNTS = (
 
 
 def _daemon_set(obj: Object, _: float) -> Row:
-    template = _spec(obj).get("template") or {}
+    template = spec_of(obj).get("template") or {}
     nodes = labels_text((template.get("spec") or {}).get("nodeSelector"))
-    return [*_numbers(obj, *_DAEMON_COUNTS), nodes, *_layout(template), selector_text(_spec(obj).get("selector"))]
+    return [*_numbers(obj, *_DAEMON_COUNTS), nodes, *_layout(template), selector_text(spec_of(obj).get("selector"))]
 
 
 def _revision(obj: Object, _: float) -> Row:
@@ -157,7 +155,7 @@ def _revision(obj: Object, _: float) -> Row:
 
 
 def _cron_job(obj: Object, now_s: float) -> Row:
-    spec, status = _spec(obj), _status(obj)
+    spec, status = spec_of(obj), _status(obj)
     job = (spec.get("jobTemplate") or {}).get("spec") or {}
     last = status.get("lastScheduleTime")
     suspended = str(spec.get("suspend", "<unset>"))
@@ -167,7 +165,7 @@ def _cron_job(obj: Object, now_s: float) -> Row:
 
 
 def _budget(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     wanted = [str(spec.get(name, "N/A")) for name in ("minAvailable", "maxUnavailable")]
     return [*wanted, _status(obj).get("disruptionsAllowed", 0)]
 
@@ -182,7 +180,7 @@ def _binding(obj: Object, _: float) -> Row:
 
 
 def _autoscaler(obj: Object, _: float) -> Row:
-    spec, target = _spec(obj), _spec(obj).get("scaleTargetRef") or {}
+    spec, target = spec_of(obj), spec_of(obj).get("scaleTargetRef") or {}
     return [
         f"{target.get('kind', '')}/{target.get('name', '')}",
         metric_texts(spec.get("metrics") or (), _status(obj).get("currentMetrics") or ()),
@@ -202,7 +200,7 @@ def _storage_class(obj: Object, now_s: float) -> Row:
 
 
 def _driver(obj: Object, _: float) -> Row:
-    spec, tokens = _spec(obj), _spec(obj).get("tokenRequests")
+    spec, tokens = spec_of(obj), spec_of(obj).get("tokenRequests")
     audiences = "<unset>" if tokens is None else ",".join(token.get("audience", "") for token in tokens)
     flags = [
         bool(spec.get("attachRequired", True)),
@@ -213,13 +211,13 @@ def _driver(obj: Object, _: float) -> Row:
 
 
 def _attachment(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     volume = (spec.get("source") or {}).get("persistentVolumeName", "")
     return [spec.get("attacher", ""), volume, spec.get("nodeName", ""), bool(_status(obj).get("attached"))]
 
 
 def _ingress(obj: Object, _: float) -> Row:
-    spec, rules = _spec(obj), _spec(obj).get("rules") or ()
+    spec, rules = spec_of(obj), spec_of(obj).get("rules") or ()
     hosts: list[str] = []
     rest = len(rules)
     for rule in rules:
@@ -236,11 +234,11 @@ def _ingress(obj: Object, _: float) -> Row:
 
 
 def _ingress_class(obj: Object, _: float) -> Row:
-    parameters, text = _spec(obj).get("parameters"), "<none>"
+    parameters, text = spec_of(obj).get("parameters"), "<none>"
     if parameters:
         group = parameters.get("apiGroup")
         text = f"{parameters.get('kind', '')}{f'.{group}' if group else ''}/{parameters.get('name', '')}"
-    return [_spec(obj).get("controller", ""), text]
+    return [spec_of(obj).get("controller", ""), text]
 
 
 def _slice(obj: Object, _: float) -> Row:
@@ -251,12 +249,12 @@ def _slice(obj: Object, _: float) -> Row:
 
 
 def _resource_slice(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     return [spec.get("nodeName", ""), spec.get("driver", ""), (spec.get("pool") or {}).get("name", "")]
 
 
 def _taint_rule(obj: Object, now_s: float) -> Row:
-    taint = _spec(obj).get("taint") or {}
+    taint = spec_of(obj).get("taint") or {}
     added = taint.get("timeAdded")
     words = [taint.get(name, "") for name in ("key", "value", "effect")]
     return [*words, age(added, now_s) if added else ""]
@@ -273,7 +271,7 @@ def _resource_claim(obj: Object, _: float) -> Row:
 
 
 def _signing(obj: Object, _: float) -> Row:
-    spec, status = _spec(obj), _status(obj)
+    spec, status = spec_of(obj), _status(obj)
     types = {condition["type"] for condition in status.get("conditions") or ()}
     words = ["Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"]
     words += ["Failed"] if "Failed" in types else []
@@ -283,7 +281,7 @@ def _signing(obj: Object, _: float) -> Row:
 
 
 def _level(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     limited = spec.get("limited")
     queuing = ((limited or {}).get("limitResponse") or {}).get("queuing") or {}
     shares = "<none>" if limited is None else limited.get("nominalConcurrencyShares", 0)
@@ -295,7 +293,7 @@ def _level(obj: Object, _: float) -> Row:
 
 
 def _flow(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     conditions = _status(obj).get("conditions") or ()
     dangling = next((condition["status"] for condition in conditions if condition["type"] == "Dangling"), "?")
     level = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
@@ -305,7 +303,7 @@ def _flow(obj: Object, _: float) -> Row:
 
 def _address(obj: Object, now_s: float) -> Row:
     """Its age has no column, as upstream."""
-    parent = _spec(obj).get("parentRef") or {}
+    parent = spec_of(obj).get("parentRef") or {}
     group, place = parent.get("group"), parent.get("namespace")
     what = f"{parent.get('resource', '')}{f'.{group}' if group else ''}".lower()
     named = f"{what}{f'/{place}' if place else ''}/{parent.get('name', '')}" if parent else "<none>"
@@ -313,13 +311,11 @@ def _address(obj: Object, now_s: float) -> Row:
 
 
 def _policy(obj: Object, _: float) -> Row:
-    spec, kind = _spec(obj), _spec(obj).get("paramKind")
-    named = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
-    return [len(spec.get("validations") or ()), named]
+    return [len(spec_of(obj).get("validations") or ()), parameter_kind(obj)]
 
 
 def _policy_binding(obj: Object, _: float) -> Row:
-    spec, parameters = _spec(obj), _spec(obj).get("paramRef")
+    spec, parameters = spec_of(obj), spec_of(obj).get("paramRef")
     named = "<unset>"
     if parameters:
         place = parameters.get("namespace")
@@ -328,7 +324,7 @@ def _policy_binding(obj: Object, _: float) -> Row:
 
 
 def _service_conditions(obj: Object, _: float) -> Row:
-    service = _spec(obj).get("service")
+    service = spec_of(obj).get("service")
     named = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
     available = next((c for c in _status(obj).get("conditions") or () if c["type"] == "Available"), None)
     text = "Unknown" if available is None else available["status"]
@@ -352,14 +348,14 @@ _PARTS: Mapping[str, Part] = {
     "rolebindings.rbac.authorization.k8s.io": _binding,
     "clusterrolebindings.rbac.authorization.k8s.io": _binding,
     "horizontalpodautoscalers.autoscaling": _autoscaler,
-    "csinodes.storage.k8s.io": lambda obj, _: [len(_spec(obj).get("drivers") or ())],
+    "csinodes.storage.k8s.io": lambda obj, _: [len(spec_of(obj).get("drivers") or ())],
     "csidrivers.storage.k8s.io": _driver,
     "volumeattachments.storage.k8s.io": _attachment,
     "volumeattributesclasses.storage.k8s.io": _field("driverName"),
     "ingresses.networking.k8s.io": _ingress,
     "ingressclasses.networking.k8s.io": _ingress_class,
-    "networkpolicies.networking.k8s.io": lambda obj, _: [selector_text(_spec(obj).get("podSelector"))],
-    "servicecidrs.networking.k8s.io": lambda obj, _: [",".join(_spec(obj).get("cidrs") or ())],
+    "networkpolicies.networking.k8s.io": lambda obj, _: [selector_text(spec_of(obj).get("podSelector"))],
+    "servicecidrs.networking.k8s.io": lambda obj, _: [",".join(spec_of(obj).get("cidrs") or ())],
     "endpointslices.discovery.k8s.io": _slice,
     "resourceslices.resource.k8s.io": _resource_slice,
     "devicetaintrules.resource.k8s.io": _taint_rule,

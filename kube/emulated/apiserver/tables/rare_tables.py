@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.kube.api.objects import Object, condition_of
-from mews.kube.emulated.apiserver.tables.cells import Printer, Row, labels_text, selector_text
+from mews.kube.emulated.apiserver.tables.cells import Printer, Row, labels_text, parameter_kind, selector_text, spec_of
 
 _STATES = ("Issued", "Denied", "Failed")
 _MIGRATIONS = ("Running", "Failed", "Succeeded")
-
-
-def _spec(obj: Object) -> Mapping[str, Any]:
-    return obj.get("spec") or {}
 
 
 def _conditions(obj: Object) -> list[Mapping[str, Any]]:
@@ -22,22 +18,20 @@ def _conditions(obj: Object) -> list[Mapping[str, Any]]:
 
 
 def _trust_bundle(obj: Object, _: float) -> Row:
-    return [_spec(obj).get("signerName") or "<none>"]
+    return [spec_of(obj).get("signerName") or "<none>"]
 
 
 def _lease_candidate(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     return [spec.get("leaseName", ""), spec.get("binaryVersion", ""), spec.get("emulationVersion", "")]
 
 
 def _mutating_policy(obj: Object, _: float) -> Row:
-    spec, kind = _spec(obj), _spec(obj).get("paramKind")
-    named = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
-    return [len(spec.get("mutations") or ()), named]
+    return [len(spec_of(obj).get("mutations") or ()), parameter_kind(obj)]
 
 
 def _mutating_binding(obj: Object, _: float) -> Row:
-    spec, parameters = _spec(obj), _spec(obj).get("paramRef") or {}
+    spec, parameters = spec_of(obj), spec_of(obj).get("paramRef") or {}
     named = "<unset>"
     if parameters.get("name"):
         named = f"{parameters.get('namespace') or '*'}/{parameters['name']}"
@@ -48,7 +42,7 @@ def _mutating_binding(obj: Object, _: float) -> Row:
 
 def _pod_certificate_request(obj: Object, _: float) -> Row:
     """Later releases have a last column."""
-    spec, state = _spec(obj), "Pending"
+    spec, state = spec_of(obj), "Pending"
     for condition in _conditions(obj):
         state = condition["type"] if condition["type"] in _STATES else state
     names = [spec.get(name, "") for name in ("podName", "serviceAccountName", "nodeName", "signerName")]
@@ -57,7 +51,7 @@ def _pod_certificate_request(obj: Object, _: float) -> Row:
 
 def _migration(obj: Object, _: float) -> Row:
     """Later releases have a second column."""
-    resource, state = _spec(obj).get("resource") or {}, "Unknown"
+    resource, state = spec_of(obj).get("resource") or {}, "Unknown"
     for condition in _conditions(obj):
         if condition.get("status") == "True" and condition["type"] in _MIGRATIONS:
             state = condition["type"]
@@ -74,14 +68,14 @@ def _pod_group(obj: Object, _: float) -> Row:
 
 
 def _composite_group(obj: Object, _: float) -> Row:
-    spec = _spec(obj)
+    spec = spec_of(obj)
     gang = (spec.get("schedulingPolicy") or {}).get("gang") is not None
     return ["Gang" if gang else "Basic", (spec.get("workloadRef") or {}).get("workloadName") or "<none>"]
 
 
 def _definition(crd: Object, _: float) -> Row:
     """pkg/registry/customresourcedefinition/tableconvertor of k8s.io/apiextensions-apiserver, 1.37."""
-    spec, metadata = _spec(crd), crd["metadata"]
+    spec, metadata = spec_of(crd), crd["metadata"]
     named, established = spec.get("names") or {}, condition_of(crd, "Established") or {}
     served = [version for version in spec.get("versions") or () if version.get("served")]
     versions = sorted(f"{each['name']}{'(storage)' if each.get('storage') else ''}" for each in served)

@@ -37,7 +37,7 @@ class HaltedVerdict(Struct, frozen=True):
 
 
 class HaltedSession:
-    """``at`` is the line at which it stopped, ``why`` the words for who wants to change something; ``go_on`` lets it
+    """``at`` is the line at which it stopped, ``why`` the reply to every change; ``go_on`` lets it
     continue."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which devices of its chassis a node's host shows, whatever port the chassis' table puts them on."""
+"""Finds the devices that a host shows, on whichever port the table of their chassis has them."""
 
 from __future__ import annotations
 

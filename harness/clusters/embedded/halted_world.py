@@ -42,7 +42,7 @@ class StoppedPace(Pace):
 
 class HaltedWorld:
     """Serves one ``world`` that stands at ``now_s`` of its loop. Its sockets and files lie in ``scratch``; ``folder``
-    gets the kubeconfig and the file of whom to trust. ``why``: the words for who wants to change something.
+    gets the kubeconfig and the file of whom to trust. ``why`` is the reply to every change.
 
     Only for a process that makes nothing else of that world: its clocks are stopped for good.
     """

@@ -27,7 +27,7 @@ class TargetError(Exception):
 
 
 class ScaleTargets:
-    """Reads and writes the scale of targets, whatever their kind."""
+    """Reads and writes the scale of targets of every kind."""
 
     def __init__(self, kube: KubeApi) -> None:
         self._kube = kube

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mews.harness.commands.instances import names_running
 from mews.harness.commands.session_words import ArgumentWords, answered, client_of
 from mews.harness.errors import BadInput
 from mews.kube.system.command import Command, CommandContext
@@ -25,7 +26,8 @@ def run(words: Sequence[str], context: CommandContext) -> int:
         client = client_of(chosen.name)
     except BadInput:
         raise BadInput(
-            f"--name {chosen.name}: no run of that name is stopped; `mews run FILE --break-at PLACE` stops one"
+            f"--name {chosen.name}: no run of that name is stopped; `mews run FILE --break-at PLACE` stops one; "
+            + names_running(chosen.name)
         ) from None
     client.go_on()
     context.write(f"{chosen.name}: goes on\n")

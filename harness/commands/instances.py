@@ -111,8 +111,13 @@ def running(name: str) -> UpInstance:
     for instance in there:
         if instance.name == name:
             return instance
-    names = [each.name for each in there]
-    raise BadInput(f"--name {name}: no `mews up` of that name runs; running: {among(name, names) if names else 'none'}")
+    raise BadInput(f"--name {name}: no `mews up` of that name runs; {names_running(name)}")
+
+
+def names_running(name: str) -> str:
+    """What runs instead of that one, in words: "running: a, b"."""
+    names = [instance.name for instance in recorded() if alive(instance)]
+    return f"running: {among(name, names) if names else 'none'}"
 
 
 def ready_of(name: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def test_verdicts_are_the_same_while_no_rule_is_missing() -> None:
 
 
 def test_a_rule_that_is_off_finds_nothing_and_comes_back() -> None:
-    rule = rule_functions()["names.label_value_faults"]
+    rule = rule_functions()["names.label_value_errors"]
     with planted.without(rule):
         assert not list(rule("p", "not a value!"))
     assert list(rule("p", "not a value!"))

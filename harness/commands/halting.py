@@ -67,10 +67,11 @@ class BreakPoint:
         copy = _Copy(instance)
         try:
             now_s = asyncio.get_running_loop().time()
-            copy.fork(lambda copy: _serve(copy, self._scenario, cluster, line, now_s))
-            ready = copy.ready()
-            terminal.err(_announcement(ready, instance.name, line))
+            # From before the announcement: who reads it may press Ctrl-C before this process has come one line further.
             with _interruptible():
+                copy.fork(lambda copy: _serve(copy, self._scenario, cluster, line, now_s))
+                ready = copy.ready()
+                terminal.err(_announcement(ready, instance.name, line))
                 message = copy.wait()
             terminal.err("goes on\n" if message else "its servers have ended; the run goes on\n")
         finally:
@@ -198,8 +199,7 @@ class _Copy:
 
         Raises Lacks where it came to nothing.
         """
-        with _interruptible():
-            message = self._line()
+        message = self._line()
         if message is None or "lacks" in message:
             raise Lacks(f"--break-at: the run cannot be shown: {(message or {}).get('lacks', 'its servers ended')}")
         file = Path(message["ready"])

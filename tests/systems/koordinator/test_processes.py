@@ -104,12 +104,14 @@ async def _lives(folder: Path) -> None:
                 report = parse(await kube.get(names.DEVICES, "four"))
             except NotFound:
                 report = None
-            if report is not None and report.held and socket.exists():
+            # The node's status is written after the Device, as one more request.
+            shown = (await kube.get(NODES, "four")).get("status", {}).get("allocatable", {})
+            if report is not None and report.held and names.MEMORY in shown and socket.exists():
                 break
             await asyncio.sleep(0.1)
         assert [device.id for device in report.devices] == [f"GPU-four-{n}" for n in range(4)]
         assert [(entry.pod_uid, entry.ids) for entry in report.held] == [(uid, ("GPU-four-3",))]
-        assert (await kube.get(NODES, "four"))["status"]["allocatable"][names.MEMORY] == "32Gi"
+        assert shown[names.MEMORY] == "32Gi"
         client = GrpcHooks(socket)
         note = {names.ALLOCATED: '{"gpu":[{"minor":2,"id":"GPU-four-2","resources":{}}]}'}
         request = HookRequest("default", "a", "u", "main", 0, note, {}, HookedContainer({names.VISIBLE: "all"}))

@@ -7,6 +7,8 @@ CONSTRAINTS ?= constraints.txt
 ROOMS := emulator fixtures harness kube scenarios systems
 
 export MEWS_NIGHTLY
+# Where it is set, each of the many Python processes that tests start would rewrite and compile anew what it imports
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted mutate kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
   test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra cohdi-programs test-upstream test-upstream-sample lint dist release image sizes docs bench clean

@@ -31,6 +31,7 @@ class GpuDraDriver:
             raise DriverError(str(failed)) from failed
         finally:
             await self._let_go()
+        self._listed(reading)
         known = {each.uuid: each for each in described.gpus}
         return devices_of(reading.gpus, known, described.driver_version)
 
@@ -39,6 +40,9 @@ class GpuDraDriver:
 
     async def _let_go(self) -> None:
         await self._nvml.close()
+
+    def _listed(self, reading: NvmlReading) -> None:
+        """What NVML lists, those GPUs too that are not offered."""
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
         """Each GPU's UUID, with what every container with a GPU needs.

@@ -29,7 +29,7 @@ from mews.systems.pooldra.writers import ConditionWriter, PoolSliceWriter
 
 _RETRY_S = 1.0
 _LAST_RETRY_S = 30.0
-_HARDWARE = frozenset({policy.ATTACH_FAILED, policy.NOT_SHOWN})
+_HARDWARE = frozenset({policy.ATTACH_FAILED, policy.NOT_SHOWN, policy.DIVIDED})
 """Failures after which the device is not offered for a while."""
 
 

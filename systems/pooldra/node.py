@@ -13,8 +13,10 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, RESOURCE_CLAIMS
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context, record
+from mews.kube.divided_gpus import DividedGpus
 from mews.kube.dra.driver import DriverComponent
 from mews.kube.dra.port import DraLink
+from mews.kube.events import EventRecorder
 from mews.kube.pulse import Pulse
 from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefused
 from mews.systems.pooldra.claims import kept_for, uses_of
@@ -48,6 +50,8 @@ class PoolNode:
         self._pulse = pulse
         self._served = DriverComponent(context, driver, link=link, node=node, poll_s=config.poll_s)
         self._nodes = Informer(context.kube, NODES, field_selector=f"metadata.name={node}")
+        self._events = EventRecorder(context, "pool-node-driver", node)
+        self._reported = DividedGpus(self._events, node)
         self._off: dict[str, str] = {}
         self._refused: dict[str, PoolRefusal] = {}
         self._missing_since_s: dict[str, float] = {}
@@ -56,6 +60,7 @@ class PoolNode:
         """Serve, report and let go, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._nodes.run())
+            group.create_task(self._events.run())
             await self._nodes.synced()
             self._recall()
             self._nodes.on_change(self._changed)
@@ -109,7 +114,9 @@ class PoolNode:
 
     async def _report(self) -> None:
         shown = {uuid: name for uuid, name in self._driver.shown.items() if uuid not in self._off}
-        report = PoolNodeReport(dict(sorted(shown.items())), self._off, self._refused)
+        divided = frozenset(self._driver.divided - self._off.keys())
+        self._reported.report(divided)
+        report = PoolNodeReport(dict(sorted(shown.items())), self._off, self._refused, tuple(sorted(divided)))
         node = self._nodes.get(self._node)
         if node is not None and report_of(node) != report:
             body = {"metadata": {"annotations": {REPORT: annotation(report)}}}

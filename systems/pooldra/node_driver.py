@@ -34,7 +34,9 @@ class PoolGpuDriver(GpuDraDriver):
         self.leaving: Collection[str] = frozenset()
         """UUIDs of those that the host is to let go of."""
         self.shown: Mapping[str, str] = {}
-        """UUID -> the node's name of the device, of those that NVML lists."""
+        """UUID -> the node's name of the device, of those that NVML lists and that are whole."""
+        self.divided: frozenset[str] = frozenset()
+        """UUIDs of those that are in MIG mode."""
         self.nvml_lock = asyncio.Lock()
         """Whoever has NVML open keeps every GPU of the host."""
 
@@ -44,14 +46,17 @@ class PoolGpuDriver(GpuDraDriver):
 
     async def devices(self) -> Sequence[Mapping[str, Any]]:
         """What the node's own slice has. Raises DriverError."""
+        before = self.shown, self.divided
         async with self.nvml_lock:
             devices = await super().devices()
-        shown = {str(each["attributes"]["uuid"]["string"]): str(each["name"]) for each in devices}
-        if shown != self.shown:
-            self.shown = shown
+        self.shown = {str(each["attributes"]["uuid"]["string"]): str(each["name"]) for each in devices}
+        if (self.shown, self.divided) != before:
             self._looked()
         hidden = self._hidden()
         return [each for each in devices if str(each["attributes"]["uuid"]["string"]) not in hidden]
+
+    def _listed(self, reading: NvmlReading) -> None:
+        self.divided = frozenset(gpu.uuid for gpu in reading.gpus if gpu.divided)
 
     def _hidden(self) -> Collection[str]:
         if self._hand_over is HandOver.REALLOCATE:

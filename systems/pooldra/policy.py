@@ -94,8 +94,8 @@ class Decision(Struct, frozen=True):
 
 
 NOTHING = Decision(Act.NOTHING)
-ATTACH_FAILED, NOT_SHOWN, NODE_NOT_READY, NOT_CABLED, ELSEWHERE, LOST, GONE = (
-    "AttachFailed", "NotShown", "NodeNotReady", "NotCabled", "OnAnotherPort", "TakenByAnother", "Gone",
+ATTACH_FAILED, NOT_SHOWN, NODE_NOT_READY, NOT_CABLED, ELSEWHERE, LOST, GONE, DIVIDED = (
+    "AttachFailed", "NotShown", "NodeNotReady", "NotCabled", "OnAnotherPort", "TakenByAnother", "Gone", "InMIGMode",
 )  # fmt: skip
 """Reasons of failure conditions."""
 
@@ -128,6 +128,11 @@ class Situation(Struct, frozen=True):
         """Whether its host shows it, and was not asked for it."""
         view = self.node(self.slot.node)
         return self.slot.uuid in view.report.shown and self.slot.uuid not in view.asked
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether its host reports that it is in MIG mode."""
+        return self.slot.uuid in self.node(self.slot.node).report.divided
 
 
 def remember(memory: Memory, situation: Situation, now_s: float) -> None:
@@ -215,6 +220,8 @@ def _arrived(situation: Situation, memory: Memory, limits: PoolLimits, now_s: fl
         return Decision(Act.READY, use.node, use)
     if ATTACHED in use.true:
         return NOTHING  # Its pod may be running: what becomes of it there is between its driver and its kubelet.
+    if situation.is_divided:
+        return _failed(use, DIVIDED, f"it is in MIG mode on node {use.node}")
     since_s = now_s if memory.on_port_since_s is None else memory.on_port_since_s
     if now_s - since_s >= limits.appear_s:
         return _failed(use, NOT_SHOWN, f"node {use.node} has not shown it for {limits.appear_s:g} s")
@@ -265,6 +272,8 @@ def is_offered(situation: Situation, memory: Memory, now_s: float) -> bool:
         may_move = memory.is_moving or now_s < memory.may_move_until_s
         return situation.hand_over is not HandOver.REALLOCATE or (situation.wanted is None and not may_move)
     if situation.hand_over is HandOver.REALLOCATE or not slot.node or situation.node(slot.node).is_lost:
+        return False
+    if situation.is_divided:
         return False
     if situation.hand_over is HandOver.IN_PLACE:
         return True

@@ -31,11 +31,12 @@ class NodeRequests(Struct, frozen=True):
 
 class PoolNodeReport(Struct, frozen=True):
     """``shown``: UUID -> the node's name of a device that NVML lists. ``off``: UUID -> the request for which the host
-    let go of it; ``refused``: UUID -> why it did not."""
+    let go of it; ``refused``: UUID -> why it did not. ``divided``: UUIDs of GPUs in MIG mode, which no claim gets."""
 
     shown: Mapping[str, str] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, PoolRefusal] = field(default_factory=dict)
+    divided: tuple[str, ...] = ()
 
 
 RecordT = TypeVar("RecordT", NodeRequests, PoolNodeReport)

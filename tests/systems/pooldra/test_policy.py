@@ -187,3 +187,18 @@ def test_what_was_offered_before_a_restart_or_never_stays_offered():
         memory = Memory()
         policy.recall(memory, free, offered, 160.0)
         assert policy.is_offered(free, memory, 100.0)
+
+
+DIVIDED = NodeView(report=PoolNodeReport(divided=(UUID,)))
+
+
+def test_a_device_in_mig_mode_fails_its_claim_at_once_and_is_not_offered():
+    assert decided(at(ON_A, USE, a=DIVIDED)) == Decision(
+        Act.FAIL, "a", USE, policy.DIVIDED, "it is in MIG mode on node a"
+    )
+    running = replace(USE, true=frozenset({ATTACHED}))
+    assert decided(at(ON_A, running, a=DIVIDED)) == policy.NOTHING
+    for hand_over in HandOver:
+        divided = at(ON_A, hand_over=hand_over, a=DIVIDED)
+        assert not policy.is_offered(divided, Memory(), 1.0) and not policy.is_on_node(divided, Memory(), 1.0)
+    assert policy.is_offered(at(ON_A, a=SHOWN), Memory(), 1.0)

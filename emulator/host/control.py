@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.errors import BadWrite, NotSupported
+from mews.emulator.host.errors import BadWrite, DeviceInUse, NotSupported
 from mews.emulator.telemetry.controls import CONTROL_NAMES, NO_CONTROLS, ControlError, controlled
 
 if TYPE_CHECKING:
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 _COMPUTE_MODES, _EXCLUSIVE_THREAD = (0, 2, 3), 1
 """nvmlComputeMode_t: default, prohibited, exclusive process; and the one that is not supported any more."""
-ARCH_VOLTA, ARCH_AMPERE = 5, 7
-SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors", "accounting", "accounting-clear")
+ARCH_VOLTA, ARCH_AMPERE, ARCH_HOPPER = 5, 7, 9
+_LINKS = ("nvlink-threshold", "nvlink-bandwidth")
+SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors", "accounting", "accounting-clear", *_LINKS)
 """What can be set, by name."""
 VOLATILE, AGGREGATE = 0, 1
+MOST_THRESHOLD, BANDWIDTH_MODES = 0x1FFF, 5
+"""The longest time that a link waits before it sleeps, in units of 100 us (field 200 of NVML on Hopper), and
+``NVML_GPU_NVLINK_BW_MODE_*``."""
 
 
 def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -> None:
@@ -35,6 +39,9 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
         raise BadWrite(f"setting {name[:40]!r}: must be one of {', '.join(SETTERS)}")
     profile = gpu_profile(function.device.model)
     _is_supported(name, profile)
+    if name in _LINKS:
+        _set_links(host, function, name, numbers)
+        return
     try:
         match name, numbers:
             case "compute-mode", [mode] if mode in _COMPUTE_MODES:
@@ -66,8 +73,35 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
     close_unused(host)
 
 
+def _set_links(host: Host, function: Function, name: str, numbers: Sequence[int]) -> None:
+    """The time after which idle links of a GPU sleep, without numbers the longest; or how many links of all GPUs are in
+    use, which cannot change while programs compute (nvmlDeviceSetNvLinkDeviceLowPowerThreshold,
+    nvmlSystemSetNvlinkBwMode)."""
+    match name, tuple(numbers):
+        case "nvlink-threshold", ():
+            function.link_threshold = None
+        case "nvlink-threshold", (units,) if 1 <= units <= MOST_THRESHOLD:
+            function.link_threshold = units
+        case "nvlink-bandwidth", (mode,) if 0 <= mode < BANDWIDTH_MODES:
+            able = [each for each in host.functions() if each.is_gpu and _reducible(gpu_profile(each.device.model))]
+            users = [user for each in able for user in host.holders.of(each.device.uuid) if user.computing]
+            if users:
+                raise DeviceInUse(f"nvlink-bandwidth: {len(users)} processes use GPUs")
+            for each in able:
+                each.link_bandwidth = mode
+        case _:
+            raise BadWrite(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
+    host.emit("gpu-set", function, name=name, values=list(numbers))
+
+
+def _reducible(profile: GpuProfile) -> bool:
+    return profile.architecture == ARCH_HOPPER and profile.nvlinks > 0
+
+
 def _is_supported(name: str, profile: GpuProfile) -> None:
     lacks = {
+        "nvlink-threshold": profile.architecture < ARCH_HOPPER or not profile.nvlinks,
+        "nvlink-bandwidth": not _reducible(profile),
         "fan": not profile.fan,
         "ecc": not profile.ecc,
         "ecc-errors": not profile.ecc,

@@ -49,6 +49,8 @@ class Function(Struct, eq=False):
     and ``accounting`` (0: off; else the number of the ``accounts`` that are kept) until the driver is unloaded,
     ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how often a driver has let go of
     it, ``ecc_clears`` how often the errors over its life were cleared. ``mig`` are its mode and its instances.
+    ``link_threshold``: after which its idle NVLinks sleep, None: as late as can be; ``link_bandwidth``: how many are in
+    use (``NVML_GPU_NVLINK_BW_MODE_*``).
     """
 
     number: int
@@ -80,6 +82,8 @@ class Function(Struct, eq=False):
     ecc_clears: int = 0
     loads: int = 0
     mig: MigState = NO_MIG
+    link_threshold: int | None = None
+    link_bandwidth: int = 0
     driver_override: str = ""
     driver: str = ""
     stuck: str = ""
@@ -94,6 +98,7 @@ class Function(Struct, eq=False):
         self.draining = self.persistence = self.failing = False
         self.ecc.corrected = self.ecc.uncorrected = 0
         self.controls, self.compute_mode, self.accounting = NO_CONTROLS, 0, 0
+        self.link_threshold, self.link_bandwidth = None, 0
         self.ecc_mode = self.ecc_wanted
         self.mig = self.mig.switched(self.mig.pending)
         self.loads += 1

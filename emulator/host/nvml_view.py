@@ -109,6 +109,8 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         processes=processes,
         record=record,
         mig=function.mig,
+        link_threshold=function.link_threshold or 0,
+        link_bandwidth=function.link_bandwidth,
     )
 
 

@@ -10,9 +10,12 @@ from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
+from mews.emulator.nvml.mig.models import mig_table
+from mews.emulator.nvml.mig.table import compute_profiles
 from mews.emulator.telemetry.chassis import BoardReport
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry, filled_mib
 from mews.emulator.telemetry.load import GpuLoad
+from mews.emulator.telemetry.parts import BoardPart, BoardParts
 from mews.emulator.telemetry.record import BoardRecord
 
 
@@ -31,10 +34,25 @@ def report_of(host: Host) -> Mapping[str, BoardReport]:
             function.controls,
             function.ecc_wanted,
             function.accounting,
+            _parts(function),
         )
         for function in host.functions()
         if function.is_gpu and function.plugged and function.stage >= BringUpStage.DRIVER
     }
+
+
+def _parts(function: Function) -> BoardParts | None:
+    table = mig_table(gpu_profile(function.device.model)) if function.mig.enabled else None
+    if table is None:
+        return None
+    made = []
+    for instance, compute in function.mig.devices():
+        parent = table.by_id(instance.profile_id)
+        assert parent is not None, "its profile is one of the model's"
+        found = next(each for each in compute_profiles(table, parent) if each.slices == compute.slices)
+        sizes = parent.memory_mib, found.multiprocessors
+        made.append(BoardPart(compute.uuid, found.name, instance.id, compute.id, *sizes))
+    return tuple(made)
 
 
 def _loads(host: Host, function: Function) -> dict[str, GpuLoad]:

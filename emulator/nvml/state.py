@@ -103,7 +103,8 @@ class NvmlGpu(Struct, frozen=True):
     ``accounted`` is shown while ``accounting`` is on. ``controls`` is what NVML's setters changed; ``recovery`` is
     what its XIDs ask for (``recovery.py``). ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in the
     links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
-    ``mig`` counts only where the model has MIG.
+    ``mig`` counts only where the model has MIG. ``link_threshold``: after which idle NVLinks sleep, in units of 100 us,
+    0: the longest; ``link_bandwidth``: how many are in use, as NVML numbers the modes.
     """
 
     index: int
@@ -138,6 +139,8 @@ class NvmlGpu(Struct, frozen=True):
     record: BoardRecord | None = None
     link_ends: tuple[str, ...] = ()
     mig: MigState = NO_MIG
+    link_threshold: int = 0
+    link_bandwidth: int = 0
     recovery: str = RECOVERED
     accounting: bool = False
     accounted: tuple[NvmlAccount, ...] = ()
@@ -411,6 +414,8 @@ def _condition(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
         ("persistence", gpu.persistence),
         ("compute_mode", gpu.compute_mode),
         ("accounting", gpu.accounting),
+        ("link_threshold", gpu.link_threshold),
+        ("link_bandwidth", gpu.link_bandwidth),
         ("draining", gpu.draining),
         ("lost", gpu.lost),
         ("unknown_error", gpu.unknown_error),

@@ -18,6 +18,7 @@ from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, pro
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
 from mews.emulator.telemetry.load import GpuLoad, parse_load
+from mews.emulator.telemetry.parts import BoardParts, parts_from, parts_value
 from mews.emulator.telemetry.reading import GpuReading
 from mews.emulator.telemetry.record import BoardRecord
 from mews.emulator.telemetry.settings import ALL
@@ -44,13 +45,15 @@ class InstalledBoard(Struct, frozen=True):
 class BoardReport(Struct, frozen=True):
     """What a host says of one board: its processes' loads by key, what its driver has counted (None: no driver), and
     what that was told. ``ecc``: whether ECC was asked to be on from the next load on, None where nobody asked;
-    ``accounting`` numbers the time since accounting was switched on or cleared, 0 while it is off."""
+    ``accounting`` numbers the time since accounting was switched on or cleared, 0 while it is off. ``mig``: its parts,
+    None unless it is in MIG mode."""
 
     loads: Mapping[str, GpuLoad] = field(default_factory=dict)
     counts: DriverCounts | None = None
     controls: BoardControls = NO_CONTROLS
     ecc: bool | None = None
     accounting: int = 0
+    mig: BoardParts | None = None
 
     def as_value(self) -> dict[str, Any]:
         """For JSON; ``from_value`` reads it back."""
@@ -61,6 +64,7 @@ class BoardReport(Struct, frozen=True):
             "controls": self.controls.as_value(),
             "ecc": self.ecc,
             "accounting": self.accounting,
+            "mig": parts_value(self.mig),
         }
 
     @classmethod
@@ -73,7 +77,8 @@ class BoardReport(Struct, frozen=True):
             if ecc not in (None, True, False):
                 raise ValueError(f"ecc {ecc!r}: must be true, false or null")
             accounting = int(value.get("accounting", 0))
-            return cls(loads, None if counts is None else _counts(*counts), controls, ecc, accounting)
+            mig = parts_from(value.get("mig"))
+            return cls(loads, None if counts is None else _counts(*counts), controls, ecc, accounting, mig)
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"report {value!r}: must be a mapping of loads and counts") from error
 
@@ -90,6 +95,8 @@ class ChassisTelemetry:
 
     def __init__(self, seed: str = "", store: TelemetryStore | None = None) -> None:
         self.version = 0
+        self.divisions = 0
+        """How often a board got other MIG devices, or another MIG mode."""
         self._seed = seed
         self._store = store
         self._stored = {} if store is None else dict(store.load())
@@ -117,6 +124,12 @@ class ChassisTelemetry:
     def reading(self, device: str, now_s: float) -> GpuReading:
         """All of one board now. Raises ValueError."""
         return self.gpu(device).reading(ns(now_s))
+
+    def parts(self, device: str) -> BoardParts | None:
+        """The MIG devices of a board in MIG mode, as its host reports them; None without the mode, or a driver."""
+        uuid = self._boards[device].uuid if device in self._boards else ""
+        found = [known[uuid].mig for known in self._reports.values() if uuid in known]
+        return next((parts for parts in found if parts is not None), None)
 
     def shown(self, now_s: float) -> dict[str, dict[str, Any]]:
         """Device -> everything that its board shows now, and what is ``set`` on it; for JSON."""
@@ -184,6 +197,7 @@ class ChassisTelemetry:
             for known in self._reports.values():
                 known.pop(board.uuid, None)
             self.version += 1
+            self.divisions += 1
             if self._store is not None:
                 self._store.remove(device)
 
@@ -201,7 +215,8 @@ class ChassisTelemetry:
         changed = []
         for uuid in [*mine, *(uuid for uuid in known if uuid not in mine)]:
             report, board = mine.get(uuid, BoardReport()), self._boards[self._places[uuid]]
-            if report != known.get(uuid):
+            if report != (before := known.get(uuid)):
+                self.divisions += report.mig != (None if before is None else before.mig)
                 has_driver = report.counts is not None or self._counted.get(uuid) == host
                 loaded = self._loads(board, f"{host}/", report.loads, ns(now_s))
                 counted = self._counts(board, host, report.counts)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
@@ -26,11 +27,15 @@ PASSWORD = "Cl1ent-password"
 
 @contextmanager
 def chassis(
-    folder: Path, profile: Any = None, hardware: str = "demo", *, ssdp: bool = False
+    folder: Path, profile: Any = None, hardware: str = "demo", *, ssdp: bool = False, model: str = ""
 ) -> Iterator[tuple[ChassisServer, str, str]]:
-    """A chassis that speaks TLS: the server, its URL, its certificate."""
+    """A chassis that speaks TLS: the server, its URL, its certificate. ``model``: what its second device is instead."""
     identity = made(folder)
     loaded = with_profile(load_hardware(FIXTURES / f"{hardware}.yaml"), profile)
+    if model:
+        first, second, *others = loaded.chassis[0].devices
+        divisible = replace(loaded.chassis[0], devices=(first, replace(second, model=model), *others))
+        loaded = replace(loaded, chassis=(divisible, *loaded.chassis[1:]))
     server = ChassisServer(loaded, password=PASSWORD, tls=identity, ssdp=ssdp)
     server.start()
     try:

@@ -16,6 +16,7 @@ class RenderedReplies:
         self._replies: dict[str, tuple[Response, str]] = {}
         self._rows: tuple[DeviceRow, ...] = ()
         self._pending: dict[str, OperationKind] = {}
+        self._divisions = 0
 
     def changed(self) -> None:
         """Something of the service's own is another: none of the replies may be true any more."""
@@ -23,11 +24,13 @@ class RenderedReplies:
 
     def get(self, path: str) -> tuple[Response, str] | None:
         """The reply that is still true, with its tag."""
-        if self._rows is not self._box.shown() or self._pending != self._box.pending():
+        is_same = self._rows is self._box.shown() and self._pending == self._box.pending()
+        if not (is_same and self._divisions == self._box.telemetry.divisions):
             self.changed()
         return self._replies.get(path)
 
     def keep(self, path: str, reply: Response, tag: str) -> None:
         """It is true as long as nothing changes."""
         self._rows, self._pending = self._box.shown(), self._box.pending()
+        self._divisions = self._box.telemetry.divisions
         self._replies[path] = (reply, tag)

@@ -141,6 +141,10 @@ typedef struct {
 } PowerValue;
 
 typedef struct {
+    unsigned units;
+} LinkThreshold;
+
+typedef struct {
     unsigned version;
     int margin;
 } MarginTemperature;

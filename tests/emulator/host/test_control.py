@@ -3,7 +3,7 @@
 import pytest
 
 from mews.emulator.host.act import begin
-from mews.emulator.host.errors import BadWrite, DeviceLost, NoSuchDevice, NotSupported
+from mews.emulator.host.errors import BadWrite, DeviceInUse, DeviceLost, NoSuchDevice, NotSupported
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
@@ -243,3 +243,37 @@ def test_errors_of_a_board_without_ecc_cannot_be_cleared(pair):
     for counter in (0, 1):
         with pytest.raises(NotSupported):
             put(pair, V100, "ecc-errors", counter)
+
+
+@pytest.fixture
+def linked():
+    """Two H100 with NVLinks, beside a T4 and an A100."""
+    return Pair(ports=("1",) * 4, models=("H100-SXM", "A100", "H100-SXM", "T4"))
+
+
+def test_links_of_hopper_sleep_after_the_time_that_is_set_until_the_driver_goes(linked):
+    put(linked, H100, "nvlink-threshold", 500)
+    assert shown(linked, H100).link_threshold == 500
+    for wrong in ((0,), (8192,), (1, 2)):
+        with pytest.raises(BadWrite):
+            put(linked, H100, "nvlink-threshold", *wrong)
+    put(linked, H100, "nvlink-threshold")
+    assert shown(linked, H100).link_threshold == 0
+    put(linked, H100, "nvlink-threshold", 7)
+    linked.device(H100).unload()
+    assert shown(linked, H100).link_threshold == 0
+    with pytest.raises(NotSupported):
+        put(linked, T4, "nvlink-threshold", 500)
+
+
+def test_fewer_links_are_in_use_on_all_gpus_of_a_host_while_nobody_computes(linked):
+    put(linked, H100, "nvlink-bandwidth", 3)
+    assert [shown(linked, each).link_bandwidth for each in (A100, H100, T4, V100)] == [0, 3, 0, 3]
+    linked.host.hold(Holder("pod", (linked.device(V100).device.uuid,), pid=1, computing=True), linked.t)
+    with pytest.raises(DeviceInUse):
+        put(linked, H100, "nvlink-bandwidth", 0)
+    assert shown(linked, H100).link_bandwidth == 3
+    with pytest.raises(BadWrite):
+        put(linked, H100, "nvlink-bandwidth", 5)
+    with pytest.raises(NotSupported):
+        put(linked, A100, "nvlink-bandwidth", 1)

@@ -30,6 +30,7 @@ STRUCTS = {
     "FieldValue": "nvmlFieldValue_t",
     "TemperatureV": "nvmlTemperature_t",
     "PowerValue": "nvmlPowerValue_v2_t",
+    "LinkThreshold": "nvmlNvLinkPowerThres_t",
     "MarginTemperature": "nvmlMarginTemperature_t",
     "ThermalSettings": "nvmlGpuThermalSettings_t",
     "DynamicPstates": "nvmlGpuDynamicPstatesInfo_t",

@@ -49,6 +49,39 @@ def test_dmon_shows_what_the_power_limit_took_between_two_lines(host):
     assert lines[2:] == [["0", "0", "0"], ["1", "0", "0"], ["0", "100", "0"], ["1", "0", "0"]]
 
 
+def test_dmon_writes_csv_with_and_without_its_head(host):
+    host.show(working(), gpu(1, "L4"), clock=None)
+    code, text = host.smi("dmon", "-s", "pm", "--format", "csv", "-c", "2", "-d", "1", "--gpm-metrics=1", "--gpm-options=d")
+    head, units, *lines = text.splitlines()
+    assert code == 0 and len(lines) == 4
+    assert head == "#gpu, pwr, gtemp, mtemp, fb, bar1, ccpm, 1"
+    assert units == "#Idx, W, C, C, MB, MB, MB, GPM"
+    assert re.fullmatch(r"0, \d+, \d+, \d+, 512, 1, 0, 60\.00", lines[2]), lines
+    assert re.fullmatch(r"1, \d+, \d+, -, 0, 1, 0, -", lines[3]), lines
+    assert host.smi("dmon", "-s", "m", "-c", "1", "--format=csv,noheader,nounit") == (0, "0, 512, 1, 0\n1, 0, 1, 0\n")
+    assert host.smi("dmon", "-s", "m", "-c", "1", "--format=csv,noheader")[1].startswith("#Idx, MB, MB, MB\n0,")
+    stamped = host.smi("dmon", "-s", "m", "-c", "1", "-o", "DT", "--format=csv,nounit")[1].splitlines()
+    assert stamped[0] == "#Date, Time, gpu, fb, bar1, ccpm"
+    assert re.fullmatch(r"\d{8}, \d\d:\d\d:\d\d, 0, 512, 1, 0", stamped[1])
+
+
+@pytest.mark.parametrize(
+    "words", [("--format", "xml"), ("--format", "noheader"), ("--format", "csv,"), ("--gpm-options", "x")]
+)
+def test_dmon_refuses_forms_that_there_are_not(host, words):
+    host.show(gpu(0))
+    code, text = host.smi("dmon", "-c", "1", *words)
+    assert code == 2 and "Usage: dmon" in text
+    assert host.smi("pmon", "-c", "1", "--format", "csv")[0] == 2
+
+
+@pytest.mark.parametrize("whose", ["m", "dm"])
+def test_metrics_of_mig_instances_are_refused_as_lines(host, whose):
+    host.show(gpu(0))
+    code, text = host.smi("dmon", "-c", "1", "--gpm-metrics", "1", "--gpm-options", whose)
+    assert (code, text.count("is not emulated")) == (3, 1)
+
+
 def test_dmon_measures_gpm_metrics_between_two_lines(host):
     host.show(working(), gpu(1, "A100"), switched=True, clock=None)
     code, text = host.smi("dmon", "-s", "m", "--gpm-metrics", "1,10,30,160", "-c", "2", "-d", "1")

@@ -5,8 +5,10 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.nvml.requests import Return, SetGpu
 from mews.emulator.nvml.topology import cube_mesh
 from tests.emulator.nvml.hosts import gpu
+from tests.emulator.nvml.test_hotplug import Driver
 
 LEVELS = tuple(tuple(row.split()) for row in ("X PIX PXB SYS", "PIX X PHB SYS", "PXB PHB X NODE", "SYS SYS NODE X"))
 
@@ -104,6 +106,52 @@ def test_links_sleep_from_hopper_on(host):
     assert lines[1] == "\t Low Power Threshold Range: 1 to 8191, in units of 100 us"
     assert lines[2] == "\t Link 0: Power State: High Speed, Low Power Threshold: 8191"
     assert lines[-1] == "\t Link 11: Low Power Threshold: N/A"
+
+
+def test_the_time_before_links_sleep_is_set_and_read(host):
+    host.show(gpu(0, "H100-SXM", link_threshold=500), gpu(1, "A100-SXM4-80GB"), switched=True)
+    assert "\t Link 0: Power State: High Speed, Low Power Threshold: 500\n" in host.smi("nvlink", "-gLowPwrInfo")[1]
+    with Driver(host) as driver:
+        code, text = host.smi("nvlink", "-sLowPwrThres", "700", "-i", "0")
+        assert (code, text.splitlines()[1:]) == (0, ["\t Low Power Threshold was set"])
+        assert host.smi("nvlink", "--setLowPowerThreshold=4294967295", "-i", "0")[0] == 0
+        code, text = host.smi("nvlink", "-sLowPwrThres", "700", "-i", "1")
+        assert (code, text.splitlines()[1:]) == (3, ["\t Unable to set Low Power Threshold: Not Supported"])
+    asked = [request for request in driver.asked if isinstance(request, SetGpu)]
+    bus = "0000:10:00.0"
+    assert asked == [SetGpu(bus, "nvlink-threshold", (700,)), SetGpu(bus, "nvlink-threshold")]
+    for wrong in ("", "x", "-1", "4294967296"):
+        assert "Usage: nvlink" in host.smi("nvlink", "-sLowPwrThres", wrong)[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "active"), [(0, "FULL", 18), (1, "OFF", 0), (2, "MIN", 5), (3, "HALF", 9), (4, "3QUARTER", 14)]
+)
+def test_a_bandwidth_mode_leaves_some_links_in_use(host, mode, name, active):
+    host.show(*(gpu(number, "H100-SXM", link_bandwidth=mode) for number in range(2)), switched=True)
+    assert host.smi("nvlink", "-gBwMode") == (0, f"NvLink bandwidth mode: {name}\n")
+    assert host.smi("nvlink", "-s", "-i", "0")[1].count("26.562 GB/s") == active
+    assert host.smi("nvlink", "-s", "-i", "0")[1].count("<inactive>") == 18 - active
+    with Driver(host) as driver:
+        assert host.smi("nvlink", "-sBwMode", name) == (0, f"Set NvLink bandwidth mode to {name}\n")
+    assert SetGpu("0000:10:00.0", "nvlink-bandwidth", (mode,)) in driver.asked
+
+
+def test_a_time_out_of_range_is_refused_by_the_host(host):
+    host.show(gpu(0, "H100-SXM"), switched=True)
+    with Driver(host, {SetGpu: Return.INVALID_ARGUMENT}):
+        code, text = host.smi("nvlink", "-sLowPwrThres", "9000")
+    assert (code, text.splitlines()[1:]) == (2, ["\t Unable to set Low Power Threshold: Invalid Argument"])
+
+
+def test_a_bandwidth_mode_is_refused_in_the_words_of_the_library(host):
+    host.show(gpu(0, "H100-SXM"), switched=True)
+    with Driver(host, {SetGpu: Return.IN_USE}):
+        assert host.smi("nvlink", "-sBwMode", "HALF")[1].startswith("Unable to set NvLink bandwidth mode: ")
+    assert host.smi("nvlink", "-sBwMode", "HALF", MEWS_NVML_RIGHTS="none")[0] == 4
+    assert "Usage: nvlink" in host.smi("nvlink", "-sBwMode", "5")[1]
+    host.show(gpu(0, "B200"), switched=True)
+    assert host.smi("nvlink", "-sBwMode", "HALF")[0] == 3
 
 
 @pytest.mark.parametrize(("model", "rights", "told"), [

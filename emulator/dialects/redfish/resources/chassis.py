@@ -18,7 +18,7 @@ from mews.emulator.dialects.redfish.uris import ref
 from mews.emulator.telemetry import enclosure
 
 PROCESSOR_METRICS, MEMORY_METRICS, ENVIRONMENT = "ProcessorMetrics", "MemorySummary/MemoryMetrics", "EnvironmentMetrics"
-PORTS = "Ports"
+PARTS, PORTS = "SubProcessors", "Ports"
 """What lies below a processor. DSP8010 has no place for them below those of a chassis, which link to those of the GPU's
 resource block."""
 MAKER, MODEL, PART = "H3 Platform", "Falcon (emulated)", "FALCON-EMU"
@@ -185,6 +185,7 @@ def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
             "PartNumber": profile.part_number,
             "FirmwareVersion": profile.vbios,
         }
+    facts |= mig_facts(view, row.device, home)
     device, slot = view.device_uri(row.device), view.slot(row.device)
     generation, _ = pcie_of(view, row.device)
     bus = {"MaxPCIeType": f"Gen{generation}", "MaxLanes": 16}
@@ -212,6 +213,16 @@ def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
         },
         **facts,
     )
+
+
+def mig_facts(view: RedfishView, device: str, home: str) -> Body:
+    """Whether a model with MIG is in MIG mode, as the management controllers of NVIDIA's baseboards say it
+    (``MIGModeEnabled`` of NVIDIA's bmcweb), and where its MIG devices are: DSP8010's partitions of a processor."""
+    profile, parts = profile_of(view, device), view.box.telemetry.parts(device)
+    if profile is None or not profile.mig_capable:
+        return {}
+    nvidia = {"@odata.type": "#NvidiaProcessor.v1_0_0.NvidiaGPU", "MIGModeEnabled": parts is not None}
+    return {"Oem": {"Nvidia": nvidia}} | ({} if parts is None else {PARTS: ref(f"{home}/{PARTS}")})
 
 
 def slot_location(slot: int) -> Body:

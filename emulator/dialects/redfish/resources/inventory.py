@@ -69,3 +69,9 @@ def ids_of(view: RedfishView, device: str) -> dict[str, str]:
         "SubsystemVendorId": f"0x{board & 0xFFFF:04x}",
         "SubsystemId": f"0x{board >> 16:04x}",
     }
+
+
+def cores_of(profile: GpuProfile, multiprocessors: int) -> int:
+    """What so many of a model's multiprocessors have: 64 cores each on A100 and A30, 128 on all other models with MIG
+    (CUDA C++ Programming Guide, "Compute Capabilities")."""
+    return multiprocessors * (64 if profile.compute_capability == (8, 0) else 128)

@@ -15,6 +15,7 @@ from mews.emulator.dialects.redfish.resources import (
     logs,
     managers,
     metrics,
+    partitions,
     pcie,
     ports,
     registries,
@@ -51,5 +52,6 @@ ROUTES = (
     *sensors.ROUTES,
     *environment.ROUTES,
     *metrics.ROUTES,
+    *partitions.ROUTES,
     *registries.ROUTES,
 )

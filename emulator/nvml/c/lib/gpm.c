@@ -102,29 +102,37 @@ static void cut(const View *view, const Gpu *gpu, const MigInstance *instance, s
     sample->joined = 0;
 }
 
+/* Enters for a sample of a GPU that has them; anything but OK has left again. `place`: the GPU's in the state. */
+static Return enter_sample(Device device, GpmSampleHandle sample, View *view, const Gpu **gpu, size_t *place) {
+    size_t index;
+    Return result = session_enter_gpu(device, view, gpu, &index);
+    if (result != OK) return result;
+    if (place_of(sample) == NULL) return session_leave(INVALID_ARGUMENT);
+    if (!is_supported(*gpu)) return session_leave(NOT_SUPPORTED);
+    *place = view->gpus[index];
+    return OK;
+}
+
 EXPORT Return nvmlGpmSampleGet(Device device, GpmSampleHandle sample) {
     View view;
     const Gpu *gpu;
-    size_t index;
-    Return result = session_enter_gpu(device, &view, &gpu, &index);
+    size_t place;
+    Return result = enter_sample(device, sample, &view, &gpu, &place);
     if (result != OK) return result;
-    if (place_of(sample) == NULL) return session_leave(INVALID_ARGUMENT);
-    if (!is_supported(gpu)) return session_leave(NOT_SUPPORTED);
-    take(&view, gpu, view.gpus[index], sample);
+    take(&view, gpu, place, sample);
     return session_leave(OK);
 }
 
 EXPORT Return nvmlGpmMigSampleGet(Device device, unsigned id, GpmSampleHandle sample) {
     View view;
     const Gpu *gpu;
-    size_t index;
-    Return result = session_enter_gpu(device, &view, &gpu, &index);
+    size_t place;
+    Return result = enter_sample(device, sample, &view, &gpu, &place);
     if (result != OK) return result;
-    if (place_of(sample) == NULL) return session_leave(INVALID_ARGUMENT);
-    if (!is_supported(gpu) || !gpu->mig_mode) return session_leave(NOT_SUPPORTED);
+    if (!gpu->mig_mode) return session_leave(NOT_SUPPORTED);
     const MigInstance *instance = instance_of(gpu, id);
     if (instance == NULL) return session_leave(NOT_FOUND);
-    take(&view, gpu, view.gpus[index], sample);
+    take(&view, gpu, place, sample);
     cut(&view, gpu, instance, sample);
     return session_leave(OK);
 }

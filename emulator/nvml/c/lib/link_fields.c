@@ -56,7 +56,8 @@ static Told threshold(const Gpu *gpu, unsigned field) {
     enum { MOST = 0x1FFF, LEAST = 1, UNIT_100US = 0 };
     if (link_version(gpu) < HOPPER_LINKS) return field == 225 ? told_number(0) : told_none();
     switch (field) {
-    case 168: case 200: return told_number(MOST);
+    case 168: return told_number(gpu->link_threshold > 0 ? gpu->link_threshold : MOST);
+    case 200: return told_number(MOST);
     case 223: return told_number(LEAST);
     case 224: return told_number(UNIT_100US);
     default: return told_number(1);

@@ -5,12 +5,19 @@
 #include <string.h>
 
 #include "getter.h"
+#include "holding.h"
 
 static int is_at(const Gpu *gpu, const LinkEnd *end) {
     return gpu->domain == end->domain && gpu->bus == end->bus && gpu->device == end->device;
 }
 
+/* Quarters of a GPU's links that are in use in each bandwidth mode: all, none, the least, half, three quarters. That the
+ * least is one quarter is assumed. */
+static const unsigned QUARTERS[] = {4, 0, 1, 2, 3};
+
 int link_active(const View *view, const Gpu *gpu, unsigned link) {
+    size_t place = (size_t)(gpu - view->state->gpus), mode = (size_t)gpu->link_bandwidth;
+    if (mode > 0 && mode < sizeof QUARTERS / sizeof *QUARTERS && 4 * link >= links_of(view, place) * QUARTERS[mode]) return 0;
     if (gpu->link_ends == NULL) return 1;
     for (size_t other = 0; other < view->state->gpu_count; other++)
         if (is_at(&view->state->gpus[other], &gpu->link_ends[link])) return !view->state->gpus[other].lost;
@@ -168,18 +175,56 @@ EXPORT Return nvmlDeviceResetNvLinkErrorCounters(Device device, unsigned link) {
     return result != OK ? result : session_leave(may_set() ? OK : NO_PERMISSION);
 }
 
-/* Reduced bandwidth is for whole hosts of Hopper boards; later ones have it for each GPU. No host is reduced. */
-EXPORT Return nvmlSystemGetNvlinkBwMode(unsigned *mode) {
-    enum { FULL = 0 };
+/* ---- Settings ---- */
+
+static Return ask(const Gpu *gpu, const char *name, int has_value, unsigned value) {
+    char words[128];
+    int length = snprintf(words, sizeof words, "set %04x:%02x:%02x.0 %s", gpu->domain, gpu->bus, gpu->device, name);
+    if (has_value) snprintf(words + length, sizeof words - (size_t)length, " %u", value);
+    session_leave(OK);
+    return may_set() ? host_request(words) : NO_PERMISSION;
+}
+
+/* After which idle links sleep, from Hopper on. */
+EXPORT Return nvmlDeviceSetNvLinkDeviceLowPowerThreshold(Device device, const LinkThreshold *threshold) {
+    enum { LONGEST = 0xFFFFFFFFu };
     View view;
-    size_t able = 0;
+    const Gpu *gpu;
+    size_t place;
+    Return result = enter_link(device, 0, threshold, &view, &gpu, &place);
+    if (result != OK) return result;
+    if (gpu->architecture < ARCH_HOPPER) return session_leave(NOT_SUPPORTED);
+    return ask(gpu, "nvlink-threshold", threshold->units != LONGEST, threshold->units);
+}
+
+/* The first GPU whose links can be reduced, NULL for none: this is for whole hosts of Hopper boards; later ones have it
+ * for each GPU. */
+static const Gpu *reducible(const View *view) {
+    for (size_t i = 0; i < view->count; i++) {
+        const Gpu *gpu = &view->state->gpus[view->gpus[i]];
+        if (gpu->architecture == ARCH_HOPPER && links_of(view, view->gpus[i]) > 0) return gpu;
+    }
+    return NULL;
+}
+
+EXPORT Return nvmlSystemGetNvlinkBwMode(unsigned *mode) {
+    View view;
     Return result = session_enter(&view);
     if (result != OK) return result;
-    for (size_t i = 0; i < view.count; i++)
-        able += view.state->gpus[view.gpus[i]].architecture == ARCH_HOPPER && links_of(&view, view.gpus[i]) > 0;
-    if (able == 0) return session_leave(NOT_SUPPORTED);
+    const Gpu *gpu = reducible(&view);
+    if (gpu == NULL) return session_leave(NOT_SUPPORTED);
     if (mode == NULL) return session_leave(INVALID_ARGUMENT);
     if (!may_set()) return session_leave(NO_PERMISSION);
-    *mode = FULL;
+    *mode = (unsigned)gpu->link_bandwidth;
     return session_leave(OK);
+}
+
+EXPORT Return nvmlSystemSetNvlinkBwMode(unsigned mode) {
+    View view;
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    const Gpu *gpu = reducible(&view);
+    if (gpu == NULL) return session_leave(NOT_SUPPORTED);
+    if (mode >= sizeof QUARTERS / sizeof *QUARTERS) return session_leave(INVALID_ARGUMENT);
+    return ask(gpu, "nvlink-bandwidth", 1, mode);
 }

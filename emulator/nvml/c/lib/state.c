@@ -42,7 +42,7 @@ static const Field GPU_FIELDS[] = {
     NUMBER(Gpu, unknown_error),
     NUMBER(Gpu, mig_capable), NUMBER(Gpu, remapped_rows), NUMBER(Gpu, remap_pending), NUMBER(Gpu, remap_failed),
     NUMBER(Gpu, pcie_replays), NUMBER(Gpu, nvlinks), NUMBER(Gpu, mig_mode), NUMBER(Gpu, mig_pending),
-    NUMBER(Gpu, mig_model),
+    NUMBER(Gpu, mig_model), NUMBER(Gpu, link_threshold), NUMBER(Gpu, link_bandwidth),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

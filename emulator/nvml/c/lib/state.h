@@ -63,6 +63,7 @@ typedef struct {
     long long ecc_mode, ecc_pending, ecc_volatile_corrected, ecc_volatile_uncorrected, ecc_aggregate_corrected;
     long long ecc_aggregate_uncorrected, remapped_rows, remap_pending, remap_failed, pcie_replays;
     long long persistence, compute_mode, accounting, draining, lost, unknown_error, mig_capable, nvlinks;
+    long long link_threshold, link_bandwidth; /* of NVLinks: 0 = the longest, and all of them */
     long long mig_mode, mig_pending, mig_model; /* the number of its table, -1 without MIG */
     unsigned domain, bus, device;
     Process *processes;

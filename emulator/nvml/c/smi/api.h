@@ -138,7 +138,9 @@
     call(nvmlDeviceGetNvLinkCapability, (Device, unsigned, unsigned, unsigned *))                        \
     call(nvmlDeviceGetNvLinkErrorCounter, (Device, unsigned, unsigned, unsigned long long *))            \
     call(nvmlDeviceResetNvLinkErrorCounters, (Device, unsigned))                                         \
-    call(nvmlSystemGetNvlinkBwMode, (unsigned *))                                                        \
+    call(nvmlSystemGetNvlinkBwMode, (unsigned *))                                                    \
+    call(nvmlSystemSetNvlinkBwMode, (unsigned))                                                      \
+    call(nvmlDeviceSetNvLinkDeviceLowPowerThreshold, (Device, const LinkThreshold *))                \
     call(nvmlDeviceGetP2PStatus, (Device, Device, unsigned, unsigned *))                                 \
     call(nvmlSystemGetTopologyGpuSet, (unsigned, unsigned *, Device *))                                  \
     call(nvmlDeviceGetProcessUtilization, (Device, ProcessSample *, unsigned *, unsigned long long))     \

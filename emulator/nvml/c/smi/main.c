@@ -40,7 +40,7 @@ static const char HELP[] =
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
     "nvidia-smi topo -h                           show how to ask for the places of GPUs and what joins them\n"
     "nvidia-smi nvlink -h                         show how to ask for NVLinks\n"
-    "nvidia-smi dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
+    "nvidia-smi dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE] [--format csv]\n"
     "nvidia-smi pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
     "\n"
     "-eow                                         fail if a GPU does not support what is set\n"

@@ -9,6 +9,11 @@
 #include "commands.h"
 #include "gpus.h"
 
+/* How lines are written: as a table, or as csv with or without its head and its line of units. */
+typedef struct {
+    int csv, headless, unitless;
+} Form;
+
 typedef struct {
     char group; /* of dmon -s */
     const char *head, *unit, *field;
@@ -51,7 +56,23 @@ static void stamp(const char *stamps) {
         printf("%s%s", strchr(stamps, 'D') ? "" : " ", text);
 }
 
-static void heads(const char *groups, const char *stamps, const Metrics *metrics) {
+static void csv_heads(const char *groups, const char *stamps, const Metrics *metrics, const Form *form) {
+    for (int line = form->headless; line < 2 - form->unitless; line++) {
+        putchar('#');
+        if (strchr(stamps, 'D')) fputs(line ? "YYYYMMDD, " : "Date, ", stdout);
+        if (strchr(stamps, 'T')) fputs(line ? "HH:MM:SS, " : "Time, ", stdout);
+        fputs(line ? "Idx" : "gpu", stdout);
+        for (size_t i = 0; i < COUNT; i++)
+            if (strchr(groups, COLUMNS[i].group)) printf(", %s", line ? COLUMNS[i].unit : COLUMNS[i].head);
+        for (unsigned i = 0; i < metrics->count; i++)
+            if (line) fputs(", GPM", stdout);
+            else printf(", %u", metrics->ids[i]);
+        puts("");
+    }
+}
+
+static void heads(const char *groups, const char *stamps, const Metrics *metrics, const Form *form) {
+    if (form->csv) return csv_heads(groups, stamps, metrics, form);
     for (int line = 0; line < 2; line++) {
         stamp_head(stamps, line);
         printf(line ? "Idx " : "gpu ");
@@ -67,7 +88,7 @@ static void heads(const char *groups, const char *stamps, const Metrics *metrics
 }
 
 /* Whole numbers; KB/s as MB/s; a dash where there is none. Without confidential computing no memory is protected. */
-static void cell(Device device, const Column *column, const Between *between) {
+static void cell(Device device, const Column *column, const Between *between, const Form *form) {
     char value[VALUE_SIZE] = {0};
     if (column->field == NULL) {
         int held = column->group == 'v' ? strcmp(column->head, "pviol") == 0 ? between->capped : between->hot : 0;
@@ -78,27 +99,42 @@ static void cell(Device device, const Column *column, const Between *between) {
     if (*value < '0' || *value > '9') strcpy(value, "-");
     else if (column->group == 't') snprintf(value, sizeof value, "%ld", strtol(value, NULL, 10) / 1000);
     else value[strcspn(value, ".")] = 0;
-    printf(" %6s", value);
+    printf(form->csv ? ", %s" : " %6s", value);
 }
 
-static void metric_cells(const Metrics *metrics, const Between *between) {
+static void metric_cells(const Metrics *metrics, const Between *between, const Form *form) {
     for (unsigned i = 0; i < metrics->count; i++) {
-        if (between->measured[i]) printf(" %8.2f", between->values[i]);
-        else printf(" %8s", "-");
+        if (between->measured[i]) printf(form->csv ? ", %.2f" : " %8.2f", between->values[i]);
+        else printf(form->csv ? ", %s" : " %8s", "-");
     }
 }
 
-static void device_lines(const Selection *selection, const char *groups, const char *stamps, const Metrics *metrics) {
+static void csv_stamp(const char *stamps) {
+    char text[32];
+    time_t seconds = time(NULL);
+    struct tm parts;
+    localtime_r(&seconds, &parts);
+    if (strchr(stamps, 'D') && strftime(text, sizeof text, "%Y%m%d, ", &parts)) fputs(text, stdout);
+    if (strchr(stamps, 'T') && strftime(text, sizeof text, "%H:%M:%S, ", &parts)) fputs(text, stdout);
+}
+
+static void device_lines(const Selection *selection, const char *groups, const char *stamps, const Metrics *metrics,
+                         const Form *form) {
     char index[VALUE_SIZE];
     for (unsigned i = 0; i < selection->count; i++) {
         Between between = between_turns(selection->devices[i], metrics);
         value_of(selection->devices[i], "index", index, 0);
-        stamp(stamps);
-        printf(*stamps ? "%3s " : "%5s ", index);
+        if (form->csv) {
+            csv_stamp(stamps);
+            fputs(index, stdout);
+        } else {
+            stamp(stamps);
+            printf(*stamps ? "%3s " : "%5s ", index);
+        }
         for (size_t j = 0; j < COUNT; j++)
-            if (strchr(groups, COLUMNS[j].group)) cell(selection->devices[i], &COLUMNS[j], &between);
-        metric_cells(metrics, &between);
-        puts(" ");
+            if (strchr(groups, COLUMNS[j].group)) cell(selection->devices[i], &COLUMNS[j], &between, form);
+        metric_cells(metrics, &between, form);
+        puts(form->csv ? "" : " ");
     }
 }
 
@@ -177,7 +213,26 @@ typedef struct {
     long count;
     double delay;
     Metrics metrics;
+    Form form;
 } Monitor;
+
+/* "csv", with "noheader" and "nounit" after commas. */
+static int form_of(const char *text, Form *form) {
+    char word[16];
+    *form = (Form){0};
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        if (length >= sizeof word) return 0;
+        memcpy(word, text, length);
+        word[length] = 0;
+        if (strcmp(word, "csv") == 0) form->csv = 1;
+        else if (strcmp(word, "noheader") == 0) form->headless = 1;
+        else if (strcmp(word, "nounit") == 0) form->unitless = 1;
+        else return 0;
+        if (text[length] == 0) return form->csv;
+        text += length + 1;
+    }
+}
 
 static int number(const char *text, double least, double *out) {
     char *end;
@@ -190,9 +245,12 @@ static const struct {
     const char *name;
 } OPTIONS[] = {{'i', "--id"}, {'f', "--filename"}, {'o', "--options"}, {'c', "--count"}, {'d', "--delay"}, {'s', "--select"}};
 
-/* The letter of an option and its value: "-i ID", "--id ID" or "--id=ID"; 0 for none. 'g' is --gpm-metrics. */
+/* The letter of an option and its value: "-i ID", "--id ID" or "--id=ID"; 0 for none. 'g' is --gpm-metrics, 'l' whose
+ * they are, 'a' the form of lines. */
 static char option_of(int count, char **arguments, int *at, const char **value) {
     if (valued("--gpm-metrics", NULL, count, arguments, at, value)) return 'g';
+    if (valued("--gpm-options", NULL, count, arguments, at, value)) return 'l';
+    if (valued("--format", NULL, count, arguments, at, value)) return 'a';
     for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
         char brief[3] = {'-', OPTIONS[i].brief, 0};
         if (valued(OPTIONS[i].name, brief, count, arguments, at, value)) return OPTIONS[i].brief;
@@ -225,19 +283,35 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
         case 'g':
             if (!devices || !metrics_of(value, &monitor->metrics)) return 0;
             break;
+        case 'l':
+            if (!devices || strcmp(value, "d") != 0) return 0;
+            break;
+        case 'a':
+            if (!devices || !form_of(value, &monitor->form)) return 0;
+            break;
         default: return 0;
         }
     }
     return 1;
 }
 
-#define DMON "dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"
+#define DMON                                                                                                            \
+    "dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,… [--gpm-options d]] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"          \
+    " [--format csv[,noheader][,nounit]]"
 #define PMON "pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"
 static const char LETTERS[] =
     "-s: p power and temperature, u use, c clocks, v what held them back, m memory, e errors, t traffic; of pmon, u use\n"
     "and m memory\n"
     "-o: D the date, T the time\n";
-static const Option NOT_EMULATED[] = {{NULL, "--gpm-options"}, {NULL, "--format"}, {NULL, NULL}};
+
+/* Metrics of MIG instances beside those of GPUs, or instead of them: no source shows those lines. */
+static int wants_instances(int count, char **arguments) {
+    const char *whose = NULL;
+    for (int at = 0; at < count; at++)
+        if (valued("--gpm-options", NULL, count, arguments, &at, &whose) && (!strcmp(whose, "m") || !strcmp(whose, "dm")))
+            return 1;
+    return 0;
+}
 
 static int show_help(int devices) {
     printf("nvidia-smi %s\n%s", devices ? DMON : PMON, LETTERS);
@@ -245,10 +319,9 @@ static int show_help(int devices) {
 }
 
 int monitor(int count, char **arguments, int devices) {
-    Monitor options = {NULL, devices ? "puc" : "u", "", NULL, -1, 1.0, {0}};
-    const char *refused = refused_of(NOT_EMULATED, count, arguments);
+    Monitor options = {NULL, devices ? "puc" : "u", "", NULL, -1, 1.0, {0}, {0}};
     if (help_asked(count, arguments)) return show_help(devices);
-    if (refused) return not_emulated(refused);
+    if (devices && wants_instances(count, arguments)) return not_emulated("--gpm-options m");
     if (!parse(count, arguments, devices, &options))
         return misused(devices ? "Usage: " DMON "." : "Usage: " PMON ".");
     if (!write_to(options.file)) return misused("");
@@ -256,11 +329,11 @@ int monitor(int count, char **arguments, int devices) {
     for (long turn = 0; options.count < 0 || turn < options.count; turn++) {
         if (turn) pause_for(options.delay);
         Selection selection = select_gpus(options.ids, "No devices were found");
-        if (turn % HEAD_EVERY == 0) {
-            if (devices) heads(options.groups, options.stamps, &options.metrics);
+        if (options.form.csv ? turn == 0 : turn % HEAD_EVERY == 0) {
+            if (devices) heads(options.groups, options.stamps, &options.metrics, &options.form);
             else process_heads(options.groups, options.stamps);
         }
-        if (devices) device_lines(&selection, options.groups, options.stamps, &options.metrics);
+        if (devices) device_lines(&selection, options.groups, options.stamps, &options.metrics, &options.form);
         else process_lines(&selection, options.groups, options.stamps);
         fflush(stdout);
         free(selection.devices);

@@ -8,7 +8,7 @@
 
 enum {
     STATUS = 's', CAPABILITIES = 'c', ADDRESSES = 'p', REMOTE = 'R', ERRORS = 'e', LANE_ERRORS = 'l', RESET_ERRORS = 'r',
-    THROUGHPUT = 'g', LOW_POWER = 'w', BANDWIDTH = 'b'
+    THROUGHPUT = 'g', LOW_POWER = 'w', BANDWIDTH = 'b', SET_LOW_POWER = 'W', SET_BANDWIDTH = 'B'
 };
 
 static const char HELP[] =
@@ -18,13 +18,33 @@ static const char HELP[] =
     "nvidia-smi nvlink -e | -ec | -re [-i ID] [-l LINK]   show errors | of each lane | reset the counters\n"
     "nvidia-smi nvlink -gt d|r [-i ID] [-l LINK]  show KiB of data (d) or of all (r)\n"
     "nvidia-smi nvlink -gLowPwrInfo [-i ID] [-l LINK]   show when idle links sleep\n"
-    "nvidia-smi nvlink -gBwMode                   show how many of the links are in use\n";
+    "nvidia-smi nvlink -sLowPwrThres N [-i ID]    let idle links sleep after N units of 100 us\n"
+    "nvidia-smi nvlink -gBwMode                   show how many of the links are in use\n"
+    "nvidia-smi nvlink -sBwMode FULL|OFF|MIN|HALF|3QUARTER   set it for all GPUs\n";
 
 typedef struct {
     char what;
     const char *ids, *counter; /* of -gt: d for data, r with what surrounds it */
     long link;                 /* -1: all */
+    unsigned value;            /* that is set */
 } Wish;
+
+static const char *const MODES[] = {"FULL", "OFF", "MIN", "HALF", "3QUARTER"};
+
+enum { MODE_COUNT = sizeof MODES / sizeof *MODES };
+
+/* The number of a bandwidth mode, or of a threshold; 0 where the text is none. */
+static int value_in(const char *text, char what, unsigned *out) {
+    char *end;
+    if (what == SET_BANDWIDTH) {
+        for (*out = 0; *out < MODE_COUNT; ++*out)
+            if (strcmp(text, MODES[*out]) == 0) return 1;
+        return 0;
+    }
+    unsigned long units = strtoul(text, &end, 10);
+    *out = (unsigned)units;
+    return *text >= '0' && *text <= '9' && *end == 0 && units <= 0xFFFFFFFFul;
+}
 
 static const char *speed_of(unsigned version) {
     static const char *const SPEEDS[] = {"", "20", "25.781", "25", "26.562", "53.125"};
@@ -211,6 +231,9 @@ static int parse(int count, char **arguments, Wish *wish) {
             if (strcmp(wish->counter, "d") != 0 && strcmp(wish->counter, "r") != 0) return 0;
             what = THROUGHPUT;
         }
+        if (what == 0 && valued("--setLowPowerThreshold", "-sLowPwrThres", count, arguments, &at, &text)) what = SET_LOW_POWER;
+        else if (what == 0 && valued("--setBandwidthMode", "-sBwMode", count, arguments, &at, &text)) what = SET_BANDWIDTH;
+        if ((what == SET_LOW_POWER || what == SET_BANDWIDTH) && !value_in(text, what, &wish->value)) return 0;
         if (what == 0 || wish->what != 0) return 0;
         wish->what = what;
     }
@@ -220,32 +243,47 @@ static int parse(int count, char **arguments, Wish *wish) {
 /* Options that do nothing here. NVML gave up the first four. */
 static const Option NOT_EMULATED[] = {
     {"-sc", "--setcontrol"}, {"-gc", "--getcontrol"}, {"-g", "--getcounters"}, {"-r", "--resetcounters"},
-    {"-sLowPwrThres", "--setLowPowerThreshold"}, {"-sBwMode", "--setBandwidthMode"}, {"-cBridge", "--checkBridge"},
+    {"-cBridge", "--checkBridge"},
     {"-info", "--info"}, {"-gLWidth", "--getLinkWidth"}, {"-sLWidth", "--setLinkWidth"}, {NULL, NULL},
 };
 
 /* Of a whole host, on boards of Hopper. */
 static int bandwidth_mode(void) {
-    static const char *const MODES[] = {"FULL", "OFF", "MIN", "HALF", "3QUARTER"};
     unsigned mode = 0;
     Return result = api.nvmlSystemGetNvlinkBwMode(&mode);
     if (result == NOT_SUPPORTED) puts("Getting nvlink bandwidth mode is not supported");
     else if (result != OK) puts("Unable to read nvlink bandwidth mode");
-    else printf("NvLink bandwidth mode: %s\n", mode < sizeof MODES / sizeof *MODES ? MODES[mode] : "N/A");
+    else printf("NvLink bandwidth mode: %s\n", mode < MODE_COUNT ? MODES[mode] : "N/A");
+    return exit_code_of(result);
+}
+
+static int set_bandwidth_mode(unsigned mode) {
+    Return result = api.nvmlSystemSetNvlinkBwMode(mode);
+    if (result == OK) printf("Set NvLink bandwidth mode to %s\n", MODES[mode]);
+    else printf("Unable to set NvLink bandwidth mode: %s\n", api.nvmlErrorString(result));
+    return exit_code_of(result);
+}
+
+static int set_low_power(Device device, unsigned units) {
+    LinkThreshold threshold = {units};
+    Return result = api.nvmlDeviceSetNvLinkDeviceLowPowerThreshold(device, &threshold);
+    if (result == OK) puts("\t Low Power Threshold was set");
+    else printf("\t Unable to set Low Power Threshold: %s\n", api.nvmlErrorString(result));
     return exit_code_of(result);
 }
 
 int nvlink(int count, char **arguments) {
-    Wish wish = {0, NULL, NULL, -1};
+    Wish wish = {0, NULL, NULL, -1, 0};
     int code = 0;
     const char *refused = refused_of(NOT_EMULATED, count, arguments);
     if (help_asked(count, arguments)) return help(HELP);
     if (refused) return not_emulated(refused);
     if (!parse(count, arguments, &wish))
-        return misused("Usage: nvlink -s | -c | -p | -R | -e | -ec | -re | -gt d|r | -gLowPwrInfo | -gBwMode"
-                       " [-i ID] [-l LINK].");
+        return misused("Usage: nvlink -s | -c | -p | -R | -e | -ec | -re | -gt d|r | -gLowPwrInfo |"
+                       " -sLowPwrThres N | -gBwMode | -sBwMode MODE [-i ID] [-l LINK].");
     api_open(0);
     if (wish.what == BANDWIDTH) return bandwidth_mode();
+    if (wish.what == SET_BANDWIDTH) return set_bandwidth_mode(wish.value);
     Selection selection = select_gpus(wish.ids, "No devices were found");
     for (unsigned i = 0; i < selection.count && code == 0; i++) {
         char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
@@ -254,7 +292,8 @@ int nvlink(int count, char **arguments) {
         value_of(selection.devices[i], "uuid", uuid, 0);
         printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
         if (wish.what == LOW_POWER) low_power_range(selection.devices[i]);
-        code = links(selection.devices[i], &wish);
+        code = wish.what == SET_LOW_POWER ? set_low_power(selection.devices[i], wish.value)
+                                          : links(selection.devices[i], &wish);
     }
     free(selection.devices);
     return code;

@@ -1,6 +1,6 @@
-"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2); and of every
-process that has a GPU open, ``/proc/PID`` with its name, its cgroup and its open device nodes, as ``fuser`` looks for
-them."""
+"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2); ``/proc/devices``
+with the driver's major numbers, by which programs make the nodes of MIG's capabilities; and of every process that has a
+GPU open, ``/proc/PID`` with its name, its cgroup and its open device nodes, as ``fuser`` looks for them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,22 @@ VERSION = (
     "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
 )
 """In the form of the real file; the driver is emulated."""
+
+MAJOR, UVM_MAJOR, CAPABILITIES_MAJOR = 195, 511, 237
+"""NVIDIA's own number, and two of those that the kernel gives to nvidia-uvm and nvidia-caps."""
+
+DEVICES = f"""\
+Character devices:
+  1 mem
+{MAJOR} nvidia
+{MAJOR} nvidia-modeset
+{MAJOR} nvidiactl
+{CAPABILITIES_MAJOR} nvidia-caps
+{UVM_MAJOR} nvidia-uvm
+
+Block devices:
+259 blkext
+"""
 
 PARAMS = """\
 ResmanDebugLevel: 4294967295
@@ -45,7 +61,8 @@ def proc_folder(host: Host) -> Folder:
         minors = minors_file(host)
         return {"nvidia": driver, **({"nvidia-caps": Folder(lambda: minors)} if minors else {})}
 
-    return Folder(lambda: {"driver": Folder(drivers), **_processes(host)})
+    devices = File(lambda: DEVICES.encode())
+    return Folder(lambda: {"devices": devices, "driver": Folder(drivers), **_processes(host)})
 
 
 def _processes(host: Host) -> Mapping[str, Node]:

@@ -12,12 +12,10 @@ import stat
 from pathlib import Path
 
 from mews.emulator.host.capabilities import NODES as CAPABILITIES
+from mews.emulator.host.proc import CAPABILITIES_MAJOR, MAJOR, UVM_MAJOR
 from mews.emulator.host.rdma import device_numbers
 from mews.emulator.host.tree import HostTree
 from mews.emulator.nvml.library import install_driver_root
-
-MAJOR, UVM_MAJOR, CAPABILITIES_MAJOR = 195, 511, 237
-"""NVIDIA's own number, and two of those that the kernel gives to nvidia-uvm and nvidia-caps."""
 
 RDMA = "infiniband"
 """The folder of ``/dev`` with the nodes of RDMA devices."""

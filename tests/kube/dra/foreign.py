@@ -39,8 +39,11 @@ PATHS: Mapping[str, str] = {
     "ResourceSlice": f"{_DRA}/resourceslices",
 }
 
-# NVIDIA's driver reads /sys: it gets that of its host, in a mount namespace of its own.
-_MOUNTED = 'mount --bind "$1" /sys && shift && exec "$@"'
+# NVIDIA's driver reads /sys and, for MIG, two of /proc: it gets those of its host, in a mount namespace of its own.
+_MOUNTED = (
+    'mount --bind "$1" /sys && mount --bind "$2/proc/devices" /proc/devices && '
+    'mount --bind "$2/proc/driver" /proc/driver && shift 2 && exec "$@"'
+)
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
@@ -130,11 +133,11 @@ class Up:
 
 
 @contextlib.contextmanager
-def session() -> Iterator[Up]:
+def session(hardware: str = "demo") -> Iterator[Up]:
     """In a short folder, as the path of a socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
-        what = ["--insecure", "--stack", "none", "--wait", "nodes", "--hardware", "demo", "--speed", "10", "--json"]
+        what = ["--insecure", "--stack", "none", "--wait", "nodes", "--hardware", hardware, "--speed", "10", "--json"]
         command = [*MEWS, "up", *what, "--name", _SESSION, "--dir", f"{folder}/up"]
         child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         try:
@@ -260,7 +263,7 @@ def nvidia(up: Up, log: Path) -> ForeignDriver:
         if namespaces_lacking():
             return words
         new = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-        return [*new, "sh", "-c", _MOUNTED, "sh", node["sysfs"], *words]
+        return [*new, "sh", "-c", _MOUNTED, "sh", node["sysfs"], node["driver_root"], *words]
 
     def seen(text: str) -> list[str]:
         return re.findall(r"^GPU \d+: .* \(UUID: (GPU-[0-9a-f-]+)\)$", text, re.MULTILINE)

@@ -53,6 +53,8 @@ class RunningAccount(Struct):
 class BoardAccounting:
     """The accounts of one board. ``period`` numbers the times that it was switched on or cleared; 0 is off."""
 
+    __slots__ = ("_ended", "_running", "period")
+
     def __init__(self) -> None:
         self.period = 0
         self._running: dict[str, RunningAccount] = {}

@@ -61,6 +61,10 @@ class RunningLoad(Struct, frozen=True):
     levels: LoadLevels
 
 
+_NOTHING_SET, _AS_THE_MODEL, _NOT_COUNTED = BoardSettings(), EccModes(), DriverCounts("")
+"""What boards begin with: one value of each for all of them."""
+
+
 def filled_mib(profile: GpuProfile, loads: Mapping[str, GpuLoad]) -> dict[str, int]:
     """What each process fills; those that name nothing share what a load fills."""
     sharing = sum(load.memory_mib is None for load in loads.values())
@@ -77,15 +81,15 @@ class GpuTelemetry:
     def __init__(self, uuid: str, profile: GpuProfile, *, seed: str, at_ns: int = 0, powered: bool = False) -> None:
         self.uuid = uuid
         self.profile = profile
-        self.settings = BoardSettings()
+        self.settings = _NOTHING_SET
         self.controls = NO_CONTROLS
-        self.ecc = EccModes()
+        self.ecc = _AS_THE_MODEL
         self.powered = powered
         self._seed = seed
         self._loads: dict[str, RunningLoad] = {}
         self._earlier = (0, 0)
         self._cleared = (0, 0)
-        self._driver = DriverCounts("")
+        self._driver = _NOT_COUNTED
         self._replays = 0
         self._accounting = BoardAccounting()
         self._anchored_ns = at_ns

@@ -37,6 +37,8 @@ class MigModes:
         self._poll_s = poll_s
         self._due_s = 0.0
         self._known: frozenset[str] = frozenset()
+        self._undivisible: tuple[str, ...] | None = None
+        """The UUIDs of the last look if none of them can be divided: models do not change."""
 
     async def run(self) -> None:
         """Post the events, until cancelled."""
@@ -45,11 +47,15 @@ class MigModes:
     async def look(self, devices: Sequence[NamedByUuid], *, is_quiet: bool) -> frozenset[str]:
         """The UUIDs of the GPUs among these that are in MIG mode; new ones are reported. ``is_quiet``: no GPU is being
         taken out, so that the driver may be asked; else the last answer stands."""
+        uuids = tuple(device.uuid for device in devices if device.uuid)
+        if uuids == self._undivisible:
+            return self._known
         try:
-            divisible = await self._steps.divisible([device.uuid for device in devices if device.uuid])
+            divisible = await self._steps.divisible(uuids)
         except OSError as error:
             record(self._log, "host-unread", error=str(error))
             return self._known
+        self._undivisible = None if divisible else uuids
         if not divisible:
             self._known = frozenset()
             return self._known

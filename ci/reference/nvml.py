@@ -24,6 +24,8 @@ _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
 _ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c")
 """The files whose functions change something of a GPU."""
 
+ANSWERS = Path(__file__).resolve().parents[1] / "nvml-header/answers.txt"
+"""What ``ci.nvml_fields`` wrote."""
 CALLERS = (
     ("nvidia_gpu_exporter", "--help-query-gpu"),
     ("nvidia_gpu_exporter", "--query-gpu=… --format=csv"),
@@ -39,6 +41,8 @@ ASSUMED = (
     "A load spends half its time in tensor cores with 16-bit numbers, and a tenth in each other unit of GPM's metrics.",
     "NVLinks, C2C links and SRAM have no errors. ECC errors that you set are errors of the device memory.",
     "A C2C link has ten lanes of 45 GB/s.",
+    "Mode `MIN` of NVLink bandwidth leaves a quarter of the links.",
+    "Columns of `dmon --format csv` are separated by a comma and a space.",
     "Samples that are older than the last change of a host show the value since that change.",
 )
 """What no source tells, and what is shown instead."""
@@ -104,6 +108,12 @@ def programs() -> list[tuple[str, str, str, str]]:
     return [(row["name"], row["version"], _state(row["class"], row.get("needs")), row["proves"]) for row in rows]
 
 
+def fields() -> list[tuple[str, str]]:
+    """Return a row for each field identifier: its name, and the generations of GPUs that answer it."""
+    lines = [line.split() for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+    return [(name, ", ".join(told) if told else "not supported") for name, *told in lines]
+
+
 def models() -> list[tuple[str, str, str]]:
     """Return a row for each model of a GPU: name, memory, power limit."""
     return [(name, str(model.memory_mib), str(model.power_limit_mw // 1000)) for name, model in PROFILES.items()]
@@ -123,6 +133,9 @@ def page() -> str:
         "[NVML and nvidia-smi](../nvml.md) explains how to use them.",
         "Functions marked `acts` change something of a GPU; the others of them only answer.",
         table(("function", "state"), [(code(name), state) for name, state in states.items()]),
+        "## Fields of nvmlDeviceGetFieldValues",
+        "Each row lists the generations of GPUs that answer; `root` means that the library demands root's rights.",
+        table(("field", "answered by"), [(code(name), told) for name, told in fields()]),
         "## Options of nvidia-smi",
         "Refused options and commands change nothing, and exit with code 3.",
         table(("option", "state"), [(code(name), state) for name, state in switches.items()]),

@@ -4,6 +4,9 @@ import ctypes
 
 import pytest
 
+from ci import nvml_fields
+from ci.reference.nvml import fields as printed
+from ci.reference.nvml import page
 from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.recovery import recovery_action
 from mews.emulator.nvml.state import NvmlEvent
@@ -13,6 +16,7 @@ from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant
 from mews.emulator.telemetry.units import ns
 from tests.emulator.nvml.hosts import gpu, uuid_of
+from tests.emulator.nvml.reader import NUMBERS
 
 NOT_SUPPORTED, INVALID, NO_PERMISSION = -3, -2, -4
 ALL_LINKS = 0xFFFFFFFF
@@ -151,3 +155,13 @@ def test_xids_ask_for_what_recovers_from_them(read, events, action):
     read.show(gpu(0, "A100", recovery=action))
     words = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")
     assert read("DEV_GET_GPU_RECOVERY_ACTION") == words.index(action)
+
+
+def test_the_reference_lists_which_generation_answers_each_field(read):
+    assert nvml_fields.answers() == nvml_fields.ANSWERS.read_text(), "python -m ci.nvml_fields --write"
+    rows = dict(printed())
+    assert list(rows) == [name for name in NUMBERS]
+    assert rows["DEV_NVLINK_GET_STATE"] == "Volta, Ampere, Hopper, Blackwell"
+    assert rows["DEV_C2C_LINK_COUNT"] == "Blackwell"
+    assert {rows[name] for name in rows if name.startswith("DEV_RETIRED")} == {"Volta, Turing"}
+    assert f"| `DEV_C2C_LINK_COUNT` | {rows['DEV_C2C_LINK_COUNT']} |" in page()

@@ -207,6 +207,38 @@ def test_a_container_sees_the_devices_that_it_was_given(mig):
             assert inside.ask(f"p.nvmlDeviceGetHandleByUUID('{hidden}')") == "NVMLError_NotFound"
 
 
+def test_an_xid_of_an_instance_reaches_those_who_see_it_alone(mig):
+    with User(mig) as user:
+        user.divide((19, 0), (19, 0))
+        first, second = (user.ask(f"p.nvmlDeviceGetUUID(kept['m{n}'])").strip("'") for n in range(2))
+    register = (
+        "p.nvmlInit(), kept.setdefault('s', p.nvmlEventSetCreate()), "
+        "p.nvmlDeviceRegisterEvents(p.nvmlDeviceGetHandleByIndex({}), p.nvmlEventTypeXidCriticalError, kept['s'])"
+    )
+    heard = "[(e.eventData, e.gpuInstanceId) for e in [p.nvmlEventSetWait_v2(kept['s'], {})]]"
+    numbers = [uuid for _, one in mig.function(H100).mig.devices() for uuid in [one.uuid]]
+    instance = next(parent.id for parent, one in mig.function(H100).mig.devices() if one.uuid == second)
+    with (
+        Client(mig.folder, NVIDIA_VISIBLE_DEVICES=first) as other,
+        Client(mig.folder, NVIDIA_VISIBLE_DEVICES=second) as own,
+        Client(mig.folder) as whole,
+    ):
+        for client, index in ((other, 0), (own, 0), (whole, 1)):
+            client.ask(register.format(index))
+        with mig.lock:
+            spec = {"kind": "xid", "device": H100, "xid": 48, "mig_device": numbers.index(second)}
+            mig.pair.host.faults.add(spec, mig.pair.t)
+            mig.pair.later(1)
+            mig.show()
+        assert own.ask(heard.format(5000)) == whole.ask(heard.format(5000)) == f"[(48, {instance})]"
+        assert other.ask(heard.format(300)) == "NVMLError_Timeout"
+        with mig.lock:
+            mig.pair.host.faults.add({"kind": "xid", "device": H100, "xid": 62}, mig.pair.t)
+            mig.pair.later(1)
+            mig.show()
+        assert [int(client.ask(heard.format(5000))[2:4]) for client in (other, own, whole)] == [62] * 3
+
+
 def test_instances_end_with_a_reset_and_the_mode_by_the_model(mig):
     for device, kept in ((A100, True), (H100, False)):
         with User(mig, device) as user:

@@ -141,6 +141,17 @@ EXPORT Return nvmlDeviceRegisterEvents(Device device, unsigned long long types, 
     return session_leave(register_device(set, device, types) ? OK : OUT_OF_MEMORY);
 }
 
+/* An XID of a GPU instance is for those who see it. */
+static int is_heard(const State *state, const Event *event) {
+    if (event->gpu_instance == NO_INSTANCE) return 1;
+    for (size_t i = 0; i < state->gpu_count; i++) {
+        const Gpu *gpu = &state->gpus[i];
+        if (gpu->domain == event->domain && gpu->bus == event->bus && gpu->device == event->device)
+            return session_hears(gpu, event->gpu_instance);
+    }
+    return 1;
+}
+
 /* The device of the set that an event is about, or NULL. It may have gone in the meantime. */
 static Device subject(const struct EventSet *set, const Event *event) {
     for (size_t i = 0; i < set->count; i++) {
@@ -159,7 +170,7 @@ static const Event *next_event(struct EventSet *set, const State *state, Device 
         const Event *event = &state->events[i];
         if (event->sequence <= set->last || (found != NULL && event->sequence >= found->sequence)) continue;
         Device about = event->device_type ? subject(set, event) : NULL;
-        if (about == NULL) continue;
+        if (about == NULL || !is_heard(state, event)) continue;
         found = event;
         *device = about;
     }

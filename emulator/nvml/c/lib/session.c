@@ -265,6 +265,16 @@ const MigDevice *session_mig_at(const Gpu *gpu, size_t index) {
     return NULL;
 }
 
+int session_hears(const Gpu *gpu, unsigned instance) {
+    int hidden = 0;
+    for (size_t i = 0; i < gpu->mig.device_count; i++) {
+        int is_seen = visible_allows_mig(&visible, gpu, i);
+        if (is_seen && gpu->mig.devices[i].instance == (long long)instance) return 1;
+        hidden |= !is_seen;
+    }
+    return !hidden;
+}
+
 unsigned session_mig_index(const Gpu *gpu, const MigDevice *device) {
     unsigned index = 0;
     for (const MigDevice *one; (one = session_mig_at(gpu, index)) != NULL && one != device;) index++;

@@ -44,6 +44,9 @@ struct Handle *mig_handle(struct Handle *gpu, const char *uuid);
 const MigDevice *session_mig_at(const Gpu *gpu, size_t index);
 unsigned session_mig_index(const Gpu *gpu, const MigDevice *device);
 
+/* Whether this process hears of what happens to a GPU instance: not if it sees other devices of that GPU alone. */
+int session_hears(const Gpu *gpu, unsigned instance);
+
 /* The GPU of a handle inside a view; NULL when it is not there (any more). */
 const Gpu *view_gpu(const View *view, Device device, size_t *index);
 

@@ -36,7 +36,8 @@ class _Field(ctypes.Structure):
 
     _fields_ = (
         ("field", ctypes.c_uint), ("scope", ctypes.c_uint), ("timestamp", ctypes.c_longlong),
-        ("latency", ctypes.c_longlong), ("type", ctypes.c_uint), ("result", ctypes.c_uint), ("value", ctypes.c_ulonglong),
+        ("latency", ctypes.c_longlong), ("type", ctypes.c_uint), ("result", ctypes.c_uint),
+        ("value", ctypes.c_ulonglong),
     )  # fmt: skip
 
 
@@ -53,7 +54,8 @@ def asked(model: str) -> Iterator[tuple[int, int]]:
         install(folder)
         profile = PROFILES[model]
         boards = tuple(
-            NvmlGpu(index=n, minor=n, bus_id=f"0000:{0x40 + n:02x}:00.0", uuid=f"GPU-{n}", profile=profile) for n in range(8)
+            NvmlGpu(index=n, minor=n, bus_id=f"0000:{0x40 + n:02x}:00.0", uuid=f"GPU-{n}", profile=profile)
+            for n in range(8)
         )
         mesh = cube_mesh() if profile.nvlinks and not profile.nvswitch else None
         write_state(state_beside(folder), NvmlHost(gpus=boards, topology=mesh, switched=profile.nvswitch))

@@ -1,6 +1,8 @@
-"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2); ``/proc/devices``
-with the driver's major numbers, by which programs make the nodes of MIG's capabilities; and of every process that has a
-GPU open, ``/proc/PID`` with its name, its cgroup and its open device nodes, as ``fuser`` looks for them."""
+"""``/proc/driver/nvidia``: version, params and one ``information`` per GPU (contract host.md section 2).
+
+``/proc/devices`` has the driver's major numbers, by which programs make the nodes of MIG's capabilities; every process
+that has a GPU open has ``/proc/PID`` with its name, its cgroup and its open device nodes, as ``fuser`` looks for them.
+"""
 
 from __future__ import annotations
 

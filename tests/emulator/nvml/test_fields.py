@@ -160,7 +160,7 @@ def test_xids_ask_for_what_recovers_from_them(read, events, action):
 def test_the_reference_lists_which_generation_answers_each_field(read):
     assert nvml_fields.answers() == nvml_fields.ANSWERS.read_text(), "python -m ci.nvml_fields --write"
     rows = dict(printed())
-    assert list(rows) == [name for name in NUMBERS]
+    assert list(rows) == list(NUMBERS)
     assert rows["DEV_NVLINK_GET_STATE"] == "Volta, Ampere, Hopper, Blackwell"
     assert rows["DEV_C2C_LINK_COUNT"] == "Blackwell"
     assert {rows[name] for name in rows if name.startswith("DEV_RETIRED")} == {"Volta, Turing"}

@@ -51,7 +51,8 @@ def test_dmon_shows_what_the_power_limit_took_between_two_lines(host):
 
 def test_dmon_writes_csv_with_and_without_its_head(host):
     host.show(working(), gpu(1, "L4"), clock=None)
-    code, text = host.smi("dmon", "-s", "pm", "--format", "csv", "-c", "2", "-d", "1", "--gpm-metrics=1", "--gpm-options=d")
+    measured = ("--gpm-metrics=1", "--gpm-options=d")
+    code, text = host.smi("dmon", "-s", "pm", "--format", "csv", "-c", "2", "-d", "1", *measured)
     head, units, *lines = text.splitlines()
     assert code == 0 and len(lines) == 4
     assert head == "#gpu, pwr, gtemp, mtemp, fb, bar1, ccpm, 1"

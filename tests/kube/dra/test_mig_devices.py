@@ -1,8 +1,8 @@
-"""NVIDIA's DRA driver, unmodified, on a node with a divided GPU: it offers MIG devices in place of the GPU, and a pod sees
-the one that its claim has.
+"""NVIDIA's DRA driver, unmodified, on a node with a divided GPU: it offers MIG devices in place of the GPU, and a pod
+sees the one that its claim has.
 
-Source: cmd/gpu-kubelet-plugin of sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1 (nvlib.go, mig.go); class ``mig.nvidia.com`` of
-its chart.
+Source: cmd/gpu-kubelet-plugin of sigs.k8s.io/dra-driver-nvidia-gpu v0.4.1 (nvlib.go, mig.go); class ``mig.nvidia.com``
+of its chart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
-from tests.kube.dra.foreign import ForeignDriver, Up, nvidia, session
+from tests.kube.dra.foreign import ForeignDriver, Up, nvidia, session, until
 from tests.kube.dra.programs import NVIDIA
 
 pytestmark = pytest.mark.wall
@@ -111,14 +111,7 @@ def test_a_pod_sees_the_mig_device_of_its_claim_and_no_other(driver: ForeignDriv
     assert up.log("one").count("GPU 0: ") == 1 and "GPU 1: " not in up.log("one")
     up.create("ResourceClaim", "second", {"devices": {"requests": [{"name": "gpu", "exactly": request}]}})
     up.create("Pod", "two", driver.pod({"resourceClaimName": "second"}))
-    assert until_waits(up, "two")
+    until(lambda: any("cannot allocate" in text for text in up.events("FailedScheduling")), "a refusal")
+    assert up.phase("two") == "Pending"
     for kind, name in (("Pod", "one"), ("Pod", "two"), ("ResourceClaim", "part"), ("ResourceClaim", "second")):
         up.delete(kind, name)
-
-
-def until_waits(up: Up, pod: str) -> bool:
-    """Whether the pod is told that no device is left."""
-    from tests.kube.dra.foreign import until
-
-    until(lambda: any("cannot allocate" in text for text in up.events("FailedScheduling")), f"{pod} to be refused")
-    return up.phase(pod) == "Pending"

@@ -33,9 +33,10 @@ class Steps:
     def __init__(self):
         self.found = {"GPU-a": HALF, "GPU-b": FREE}
         self.on = frozenset[str]()
-        self.asked = 0
+        self.asked = self.looks = 0
 
     async def divisible(self, uuids):
+        self.looks += 1
         if isinstance(self.found, OSError):
             raise self.found
         return {uuid: place for uuid, place in self.found.items() if uuid in uuids}
@@ -110,6 +111,20 @@ def test_a_gpu_that_left_is_none_and_a_host_without_mig_is_not_asked():
         steps.found = {}
         await asyncio.sleep(5)
         assert await modes.look(HERE, is_quiet=True) == frozenset() and steps.asked == 1
+
+    play(scene)
+
+
+def test_gpus_that_cannot_be_divided_are_looked_at_once_and_others_again():
+    async def scene(steps, modes):
+        steps.found = {"GPU-c": HALF}
+        for _ in range(3):
+            assert await modes.look(HERE[:2], is_quiet=True) == frozenset()
+        assert steps.looks == 1
+        for _ in range(2):
+            assert await modes.look(HERE, is_quiet=True) == {"GPU-c"}
+        assert steps.looks == 3
+        assert await modes.look(HERE[:2], is_quiet=True) == frozenset() and steps.looks == 4
 
     play(scene)
 

@@ -96,6 +96,11 @@ _IMAGE = {
                 "simulate": _SIMULATE,
                 "container": {"type": "string", "description": "what the container engine runs, in wall-clock time"},
                 "image": {"type": "string", "description": "what real nodes run instead"},
+                "env": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "the image's variables; those of device plugins and pods win",
+                },
                 "load": {"description": "what its containers ask of their devices"},
             },
         },

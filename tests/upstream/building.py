@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,15 +53,67 @@ class ModuleTests:
         return out
 
 
+@dataclass(frozen=True, slots=True)
+class ModulePrograms:
+    """Programs of somebody's module as its authors build them: in its folder, by its own ``go.mod`` and ``go.sum``.
+    ``programs``: name -> package. Modules below it that it has ``nested`` are published apart."""
+
+    module: str
+    version: str
+    programs: Mapping[str, str]
+    nested: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    cgo: bool = False
+
+    def source(self) -> Path:
+        """The module's folder: its charts and manifests, too.
+
+        Raises NotBuilt with the reason.
+        """
+        return ModuleTests(self.module, self.version, "").folder()
+
+    def command(self) -> str:
+        """What fetches the module, for whoever reads why a test was skipped."""
+        return f"go mod download {self.module}@{self.version}"
+
+    def built(self) -> Path:
+        """The folder of the programs, built where they are not there yet.
+
+        Raises NotBuilt with the reason.
+        """
+        key = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        out = cache_folder() / f"{Path(self.module).name}-{self.version}-{key}"
+        lacking = [name for name in self.programs if not (out / name).is_file()]
+        if not lacking:
+            return out
+        with contextlib.ExitStack() as stack:
+            folder, flags = self.source(), "-mod=readonly"
+            if self.nested:
+                folder, flags = stack.enter_context(self._joined()), "-mod=mod"
+            for name in lacking:
+                words = ("build", "-ldflags", " ".join(("-s -w", *self.flags)), "-o", str(out / f"{name}.part"))
+                run_go(*words, self.programs[name], cwd=folder, flags=flags, cgo=self.cgo)
+                (out / f"{name}.part").replace(out / name)
+        return out
+
+    @contextlib.contextmanager
+    def _joined(self) -> Iterator[Path]:
+        """A copy of the module that takes what it has nested from where that is published."""
+        with tempfile.TemporaryDirectory(prefix="mews-judge-") as folder:
+            copied = Path(shutil.copytree(self.source(), Path(folder) / "module", copy_function=shutil.copyfile))
+            for path in (copied, *(path for path in copied.rglob("*") if path.is_dir())):
+                path.chmod(0o755)
+            for name in self.nested:
+                run_go("mod", "edit", f"-replace={name}={name}@{self.version}", cwd=copied)
+            yield copied
+
+
 def helm() -> Path:
     """Helm's own program, from its module.
 
     Raises NotBuilt with the reason.
     """
-    folder = cache_folder() / f"helm-{HELM}"
-    if not (folder / "helm").is_file():
-        run_go("install", f"helm.sh/helm/v3/cmd/helm@{HELM}", cwd=HERE, bin_folder=folder)
-    return folder / "helm"
+    return ModulePrograms("helm.sh/helm/v3", HELM, {"helm": "./cmd/helm"}).built() / "helm"
 
 
 def go_environment(flags: str = "-mod=mod", *, cgo: bool = False) -> dict[str, str]:

@@ -109,13 +109,9 @@ class Fitting:
         elif "command" not in container and not image.is_replaced_by(container.get("args") or ()):
             container["command"] = self._command(image, annotations)
         if image.simulate is not None and image.simulate.program:
-            self._pace_program(container, image.simulate.program, annotations)
-
-    def _pace_program(self, container: Object, program: str, annotations: Mapping[str, str]) -> None:
-        known = container.get("env") or []
-        names = {entry["name"] for entry in known}
-        added = find_program(program).environment(annotations, self._speed)
-        container["env"] = [*known, *({"name": n, "value": v} for n, v in added.items() if n not in names)]
+            _add_variables(container, find_program(image.simulate.program).environment(annotations, self._speed))
+        if image.image == COMPONENTS:  # any other image has its own
+            _add_variables(container, image.env)
 
     def _command(self, image: Image, annotations: Mapping[str, str]) -> list[str]:
         if image.process is not None:
@@ -133,6 +129,14 @@ class Fitting:
             obeys=simulate.obeys_term,
             log=simulate.log,
         )
+
+
+def _add_variables(container: Object, added: Mapping[str, str]) -> None:
+    known = container.get("env") or []
+    names = {entry["name"] for entry in known}
+    new = [{"name": name, "value": value} for name, value in added.items() if name not in names]
+    if new:
+        container["env"] = [*known, *new]
 
 
 def _show_state(pod_spec: Object) -> None:

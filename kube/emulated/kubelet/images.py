@@ -30,11 +30,12 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
 
-_KEYS = ("container", "image", "load", "process", "simulate")
+_KEYS = ("container", "env", "image", "load", "process", "simulate")
 ITSELF = "{image}"
 """As an image's container: the very image that the pod names."""
 _OWN_NAME = re.compile(r"[A-Za-z0-9*?\[][A-Za-z0-9._:/@*?\[\]!-]*")
 _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+_NAME_OF_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(\|lines)?\}")
 
 
@@ -66,7 +67,8 @@ class Image(Struct, frozen=True):
     """One image: ``process`` is its argv on this machine (None: it cannot be one), ``simulate`` its stand-in (None: it
     has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine.
     ``container``: the real image that the container engine runs, "" where it is none.
-    ``load``: what its containers ask of their devices (``mews.kube.emulated.kubelet.load``), None: nothing."""
+    ``load``: what its containers ask of their devices (``mews.kube.emulated.kubelet.load``), None: nothing.
+    ``env`` are its variables (ENV of a Dockerfile), over which the runtime's and the pod's stand."""
 
     name: str
     process: tuple[str, ...] | None = None
@@ -75,6 +77,7 @@ class Image(Struct, frozen=True):
     written: tuple[str, ...] = ()
     load: Any = None
     container: str = ""
+    env: Mapping[str, str] = MappingProxyType({})
 
     def is_replaced_by(self, args: Sequence[str]) -> bool:
         """Whether a container's arguments take the place of the process: an image of a shell has it as CMD, not as
@@ -232,7 +235,23 @@ def _image(name: str, entry: Any, where: str) -> Image:
     argv = None if process is None else tuple(_filled(str(word)) for word in process)
     written = tuple(_foreign(str(word)) for word in process or ())
     played = None if simulate is None else _simulation(simulate, _below(where, "simulate"))
-    return Image(name, argv, played, str(entry.get("image") or ""), written, entry.get("load"), container or "")
+    env = _variables(entry.get("env", {}), _below(where, "env"))
+    if env and container is not None:
+        raise ImagesError(_at(where, "env", "cannot stand beside container: the real image has its own"))
+    shown = str(entry.get("image") or "")
+    return Image(name, argv, played, shown, written, entry.get("load"), container or "", env)
+
+
+def _variables(entry: Any, where: str) -> Mapping[str, str]:
+    """Raises ImagesError."""
+    if not isinstance(entry, dict):
+        raise ImagesError(_at(where, "", f"{entry!r}: must be a mapping from variable to text"))
+    for name, value in entry.items():
+        if not (isinstance(name, str) and _NAME_OF_VARIABLE.fullmatch(name)):
+            raise ImagesError(_at(where, "", f"{name!r}: must be the name of a variable"))
+        if not isinstance(value, str):
+            raise ImagesError(_at(where, name, f"{value!r}: must be text: write it in quotes"))
+    return dict(entry)
 
 
 def _filled(word: str) -> str:

@@ -121,7 +121,7 @@ class Starter:
         env = environment(
             pod,
             container,
-            given=allocation.envs,
+            given={**image.env, **allocation.envs},
             pod_ip=state.ip,
             host_ip=host_ip,
             sources=sources,

@@ -64,6 +64,18 @@ def test_a_training_jobs_tasks_become_real_trainers_that_take_as_long_as_the_pla
         assert fit({"kind": "TFJob", "spec": {"tfReplicaSpecs": bad}})["spec"] == {"tfReplicaSpecs": bad}
 
 
+def test_an_images_variables_go_where_ours_takes_its_place_and_the_pods_win():
+    of_image = {"simulate": {"duration_s": 1}, "env": {"A": "image", "B": "image"}}
+    own = {"team/app": of_image, "team/real": {**of_image, "image": "registry.example.com/real"}}
+    fit = Fitting(load_images(own=own), OURS, {}, 1.0, ())
+    env = [{"name": "B", "value": "pod"}]
+    ours, real = fit(
+        pod({"name": "a", "image": "team/app", "env": env}, {"name": "b", "image": "team/real", "env": env})
+    )["spec"]["containers"]
+    assert ours["env"] == [*env, {"name": "A", "value": "image"}]
+    assert real["env"] == env
+
+
 def test_hosts_become_their_nodes_in_selectors(fit):
     given = pod({"name": "main", "image": "x"}, nodeSelector={"kubernetes.io/hostname": "host-1", "disk": "ssd"})
     assert fit(given)["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "worker-7", "disk": "ssd"}

@@ -13,6 +13,7 @@ from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.client.port import DeleteOptions, Patch
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
+from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.system.profile import Delay, NodeState
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -294,6 +295,23 @@ def test_a_testbed_s_overhead_delays_start_and_end_and_sees_the_idle_devices() -
             assert 109.0 <= loop.time() - begun <= 114.0
             assert [(state.devices, state.held, state.idle) for state in states] == [(4, 0, 4), (4, 3, 1)]
         await bench.containerd.close()
+
+    run_virtual(main)
+
+
+def test_an_images_variables_are_those_that_neither_a_plugin_nor_the_pod_sets() -> None:
+    async def main() -> None:
+        bench = Bench()
+        variables = {"OF_IMAGE": "image", "OF_PLUGIN": "image", "OF_POD": "image"}
+        log = "${OF_IMAGE} ${OF_PLUGIN} ${OF_POD}\n"
+        bench.images = load_images(own={"team/app": {"simulate": {"duration_s": 1, "log": log}, "env": variables}})
+        bench.devices.envs = {"OF_PLUGIN": "plugin", "OF_POD": "plugin"}
+        container = {"name": "main", "image": "team/app", "env": [{"name": "OF_POD", "value": "pod"}]}
+        async with bench.running():
+            await bench.pod("a", containers=[container])
+            await bench.phase("a", "Succeeded")
+            api = EmulatedKubeletApi(bench.containerd)
+            assert [chunk async for chunk in api.log("default", "a", "main")] == [b"image plugin pod\n"]
 
     run_virtual(main)
 

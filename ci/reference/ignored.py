@@ -11,6 +11,7 @@ from mews.kube.emulated.apiserver.types.ignored_fields import (
     IGNORED,
     IGNORED_KINDS,
     NEEDS_ADD_ONS,
+    PROCESSES_ONLY,
     REFUSED_IN_CONTAINERS,
 )
 
@@ -32,6 +33,8 @@ def page() -> str:
         "These act where the image runs in a container of the Docker engine (`unknownImages: container`). "
         "Processes and simulated containers ignore it.",
         table(("struct", "fields"), _fields(CONTAINERS_ONLY)),
+        "These act in processes. Containers of the Docker engine ignore them.",
+        table(("struct", "fields"), _fields(PROCESSES_ONLY)),
         "For these a container of the Docker engine ends in `CreateContainerConfigError`; processes and "
         "simulated containers ignore it:",
         table(("struct", "fields"), _fields(REFUSED_IN_CONTAINERS)),

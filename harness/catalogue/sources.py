@@ -143,7 +143,12 @@ def ignored() -> Iterator[CatalogueEntry]:
     for row in fields.IGNORED:
         yield from (CatalogueEntry(f"{row.struct}.{name}", row.why, "field") for name in row.fields.split())
     containers = "acts only in containers of the Docker engine (--unknown-images container)"
-    for rows, why in ((fields.CONTAINERS_ONLY, containers), (fields.DROPPED, "dropped: its feature gate is off")):
+    tables = (
+        (fields.CONTAINERS_ONLY, containers),
+        (fields.PROCESSES_ONLY, "acts only in processes"),
+        (fields.DROPPED, "dropped: its feature gate is off"),
+    )
+    for rows, why in tables:
         for struct, names in rows.items():
             yield from (CatalogueEntry(f"{struct}.{name}", why, "field") for name in names.split())
 

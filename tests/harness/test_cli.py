@@ -221,12 +221,12 @@ metadata: {name: ignored}
 hardware: demo
 stack: {kubecomp: null, metrics: off}
 steps:
-  - apply: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {dnsPolicy: Default, containers: [{name: c}]}}
+  - apply: {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {hostUsers: false, containers: [{name: c}]}}
 """)
     assert exit_code(["validate", str(file)]) == 0
     out, err = capsys.readouterr()
     assert out == "1 scenario valid\n"
-    why = "spec.dnsPolicy: ignored here: pods use this machine's network and its resolver"
+    why = "spec.hostUsers: ignored here: no emulated node has a kernel that could confine a container"
     assert err == f"warning: {file}: Pod a: {why}\n"
 
 

@@ -50,7 +50,7 @@ class ServiceNames:
         services, pods = list(self._services.items()), list(self._pods.items())
         _replace(self._file, _hosts(names(services, pods)))
         _replace(self._file.with_name(POD_NAMES), _hosts([*service_addresses(services, pods), *pod_names(pods)]))
-        rows = sorted(service_rows(services, pods))
+        rows = sorted({*service_rows(services, pods), *host_port_rows(pods)})
         _replace(self._file.with_name(TABLE), "".join(f"{' '.join(row)}\n" for row in rows))
 
 
@@ -129,6 +129,21 @@ def service_rows(services: Iterable[Object], pods: Sequence[Object]) -> Iterator
                 target = _target(pod, port)
                 if target:
                     yield (*row, str(pod["status"]["podIP"]), str(target))
+
+
+def host_port_rows(pods: Iterable[Object]) -> Iterator[tuple[str, ...]]:
+    """Rows for ports of nodes that lead to a pod's (``hostPort``), as the portmap plugin of CNI makes them: from the
+    pod's start on, ready or not. One for another address than the node's is the node's own business."""
+    for pod in pods:
+        status = pod.get("status") or {}
+        node, address = str(status.get("hostIP") or ""), str(status.get("podIP") or "")
+        if not (node and address) or pod["spec"].get("hostNetwork") or is_terminal(pod):
+            continue
+        for container in pod["spec"]["containers"]:
+            for port in container.get("ports") or ():
+                if port.get("hostPort") and port.get("hostIP") in (None, "", "0.0.0.0", node):
+                    row = (node, str(port["hostPort"]), str(port.get("protocol") or "TCP"))
+                    yield (*row, address, str(port["containerPort"]))
 
 
 def _is_ready(pod: Object) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mews.kube.api.objects import Object, name_of, uid_of
+from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.clock import rest
 
+_CLUSTER_DOMAIN = "cluster.local"
 _LOOK_S = 0.5
 _HEAD = """\
 # Kubernetes-managed hosts file.
@@ -71,11 +72,17 @@ class HostsFiles:
             await asyncio.gather(self._following, return_exceptions=True)
 
 
+def fqdn_of(pod: Object) -> str:
+    """A pod's name in the subdomain of a headless Service (GeneratePodHostNameAndDomain)."""
+    spec: Any = pod["spec"]
+    return f"{spec.get('hostname') or name_of(pod)}.{spec['subdomain']}.{namespace_of(pod)}.svc.{_CLUSTER_DOMAIN}"
+
+
 def own_names(pod: Object, ip: str) -> str:
     """What the kubelet writes (pkg/kubelet/kubelet_pods.go, managedHostsFileContent)."""
     spec: Any = pod["spec"]
-    hostname = spec.get("hostname") or name_of(pod)
-    lines = [f"{ip}\t{hostname}\n"] if ip else []
+    whole = f"{fqdn_of(pod)}\t" if spec.get("subdomain") else ""
+    lines = [f"{ip}\t{whole}{spec.get('hostname') or name_of(pod)}\n"] if ip else []
     for alias in spec.get("hostAliases") or ():
         lines.append(f"{alias['ip']}\t" + "\t".join(alias.get("hostnames") or ()) + "\n")
     return _HEAD + "".join(lines)

@@ -20,10 +20,11 @@ import mews
 from mews.kube.api.objects import Object, all_containers_of, name_of, namespace_of, uid_of
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.errors import StartError
-from mews.kube.emulated.kubelet.hosts_files import HostsFiles
+from mews.kube.emulated.kubelet.hosts_files import HostsFiles, fqdn_of
 from mews.kube.emulated.kubelet.images import SHELLS
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, filters_lacking
 from mews.kube.emulated.kubelet.podnet.network import PodNetwork
+from mews.kube.emulated.kubelet.resolver_files import resolver_file
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
@@ -33,7 +34,7 @@ _NON_ROOT = 65532
 """The user ``nonroot`` of distroless images, for a container that must not run as root and names no user."""
 _PROGRAMS = "/usr/local/bin"
 """Where a program stands that the container's command names without a folder."""
-_LONGEST_HOSTNAME = 63
+_LONGEST_HOSTNAME, _LONGEST_FQDN = 63, 64
 
 
 class PodRoots:
@@ -74,6 +75,9 @@ class PodRoots:
         mounts = [*self._machine(launch, env, work), temporary, *further]
         if not pod["spec"].get("hostNetwork"):
             mounts.append(Mount("/etc/hosts", str(self._hosts.file(pod, launch.ip))))
+        resolver = resolver_file(pod, own.parent)
+        if resolver is not None:
+            mounts.append(Mount("/etc/resolv.conf", str(resolver)))
         taken = [mount.container_path for mount in volumes]
         if launch.working_dir and not _is_there(launch.working_dir, taken):
             mounts.append(Mount(launch.working_dir, str(work)))
@@ -124,7 +128,19 @@ class PodRoots:
 
 
 def hostname_of(pod: Object) -> str:
-    """What a pod's containers are called (pkg/kubelet/util, TruncatePodHostnameIfNeeded)."""
+    """What a pod's containers are called (pkg/kubelet/util, GetNodenameForKernel and TruncatePodHostnameIfNeeded).
+
+    Raises StartError.
+    """
+    if pod["spec"].get("setHostnameAsFQDN") and pod["spec"].get("subdomain"):
+        whole = fqdn_of(pod)
+        if len(whole) > _LONGEST_FQDN:
+            text = (
+                "failed to construct FQDN from pod hostname and cluster domain, "
+                f"FQDN {whole} is too long ({_LONGEST_FQDN} characters is the max, {len(whole)} characters requested)"
+            )
+            raise StartError("CreateContainerConfigError", text)
+        return whole
     return str(pod["spec"].get("hostname") or name_of(pod)[:_LONGEST_HOSTNAME].rstrip("-."))
 
 

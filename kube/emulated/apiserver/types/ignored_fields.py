@@ -14,10 +14,10 @@ from msgspec import Struct
 POD = "core/v1.PodSpec"
 
 ACTING: Mapping[str, str] = {
-    POD: "activeDeadlineSeconds affinity automountServiceAccountToken containers ephemeralContainers hostAliases "
-    "hostIPC hostNetwork hostPID hostname initContainers nodeName nodeSelector os overhead preemptionPolicy priority "
+    POD: "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy "
+    "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostname initContainers nodeName nodeSelector os overhead preemptionPolicy priority "
     "priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName schedulerName "
-    "schedulingGates securityContext serviceAccount serviceAccountName shareProcessNamespace subdomain "
+    "schedulingGates securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain "
     "terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes",
     "core/v1.Container": "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports "
     "readinessProbe resizePolicy resources restartPolicy securityContext startupProbe stdin stdinOnce "
@@ -47,6 +47,7 @@ WHOLE = frozenset(
         *("Affinity", "NodeAffinity", "PreferredSchedulingTerm", "NodeSelectorTerm", "NodeSelectorRequirement"),
         *("NodeSelector", "PodAffinity", "WeightedPodAffinityTerm", "PodAffinityTerm", "PodAntiAffinity"),
         *("TopologySpreadConstraint", "Toleration", "PodSchedulingGate", "PodReadinessGate", "PodOS", "HostAlias"),
+        *("PodDNSConfig", "PodDNSConfigOption"),
         *("EnvVar", "ConfigMapKeySelector", "ObjectFieldSelector", "ResourceFieldSelector", "SecretKeySelector"),
         *("EnvFromSource", "ConfigMapEnvSource", "SecretEnvSource", "Capabilities", "ResourceClaim"),
         *("LifecycleHandler", "ExecAction", "HTTPGetAction", "HTTPHeader", "SleepAction", "TCPSocketAction"),
@@ -71,6 +72,10 @@ CONTAINERS_ONLY: Mapping[str, str] = {
 }
 """Those of ``ACTING`` that act where the image runs in a container of this machine's Docker engine; a process and a
 played container do without."""
+
+PROCESSES_ONLY: Mapping[str, str] = {POD: "dnsConfig dnsPolicy setHostnameAsFQDN"}
+"""Those of ``ACTING`` that act where the image runs as a process; containers of the Docker engine do without, and
+nothing of a played one could tell."""
 
 REFUSED_IN_CONTAINERS: Mapping[str, str] = {
     POD: "shareProcessNamespace",
@@ -103,12 +108,10 @@ class Ignored(Struct, frozen=True):
 
 
 _CONTAINER_FIELDS = ("core/v1.Container", "core/v1.EphemeralContainer")
-_NETWORK = "pods use this machine's network and its resolver"
 _SYSTEM = "no emulated node has a kernel that could confine a container"
 _DRIVERS = "no driver of this volume runs on emulated nodes"
 
 IGNORED: tuple[Ignored, ...] = (
-    Ignored(POD, "dnsConfig dnsPolicy setHostnameAsFQDN", _NETWORK),
     Ignored(POD, "enableServiceLinks", "containers get the variables of the Service kubernetes alone"),
     Ignored(POD, "hostUsers", _SYSTEM),
     Ignored(POD, "imagePullSecrets", "no registry is asked by the nodes; the Docker engine uses its own logins"),

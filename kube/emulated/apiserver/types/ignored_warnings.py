@@ -7,10 +7,18 @@ from functools import cache
 from typing import Any
 
 from mews.kube.emulated.apiserver.types.gotypes import Field, struct
-from mews.kube.emulated.apiserver.types.ignored_fields import ACTING, CONTAINERS_ONLY, IGNORED, IGNORED_KINDS, POD
+from mews.kube.emulated.apiserver.types.ignored_fields import (
+    ACTING,
+    CONTAINERS_ONLY,
+    IGNORED,
+    IGNORED_KINDS,
+    POD,
+    PROCESSES_ONLY,
+)
 
 _TOKEN_VOLUME = "kube-api-access-"
 _CONTAINERS_ONLY = "acts in containers of the Docker engine alone (unknownImages: container)"
+_PROCESSES_ONLY = "acts in processes alone"
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "CronJob": ("jobTemplate", "spec", "template"),
@@ -56,7 +64,7 @@ def _ignored(ref: str, value: Any, path: str, containers: bool) -> Iterator[tupl
         if field is None or not _is_given(field, given):
             continue
         reason = reasons.get(name)
-        if reason == _CONTAINERS_ONLY and containers:
+        if reason == (_CONTAINERS_ONLY if containers else _PROCESSES_ONLY):
             reason = None
         if reason is not None:
             yield f"{path}.{name}", reason
@@ -92,9 +100,10 @@ def _is_struct(ref: str) -> bool:
 
 @cache
 def reasons_of(ref: str) -> Mapping[str, str]:
-    """The fields of a struct that are ignored, or that act in containers alone -> why."""
+    """The fields of a struct that are ignored, or that act in containers or processes alone -> why."""
     found = {name: row.why for row in IGNORED if row.struct == ref for name in row.fields.split()}
-    return {**dict.fromkeys(CONTAINERS_ONLY.get(ref, "").split(), _CONTAINERS_ONLY), **found}
+    found |= dict.fromkeys(CONTAINERS_ONLY.get(ref, "").split(), _CONTAINERS_ONLY)
+    return found | dict.fromkeys(PROCESSES_ONLY.get(ref, "").split(), _PROCESSES_ONLY)
 
 
 @cache

@@ -16,6 +16,7 @@ from mews.kube.emulated.apiserver.types.ignored_fields import (
     IGNORED_KINDS,
     NEEDS_ADD_ONS,
     POD,
+    PROCESSES_ONLY,
     REFUSED_IN_CONTAINERS,
     WHOLE,
 )
@@ -42,12 +43,12 @@ def test_a_field_that_no_table_names_is_missed(monkeypatch):
 
 
 def test_tables_name_no_struct_that_a_pod_does_not_reach():
-    named = {*ACTING, *DROPPED, *CONTAINERS_ONLY, *REFUSED_IN_CONTAINERS, *(row.struct for row in IGNORED)}
+    named = {*ACTING, *DROPPED, *CONTAINERS_ONLY, *PROCESSES_ONLY, *REFUSED_IN_CONTAINERS, *(row.struct for row in IGNORED)}
     assert named | {f"core/v1.{name}" for name in WHOLE} == set(reached())
 
 
-@pytest.mark.parametrize("table", [CONTAINERS_ONLY, REFUSED_IN_CONTAINERS])
-def test_what_acts_or_is_refused_in_containers_alone_is_among_what_acts(table):
+@pytest.mark.parametrize("table", [CONTAINERS_ONLY, PROCESSES_ONLY, REFUSED_IN_CONTAINERS])
+def test_what_acts_or_is_refused_in_some_containers_alone_is_among_what_acts(table):
     assert not [name for ref, names in table.items() for name in names.split() if name not in ACTING[ref].split()]
 
 
@@ -64,12 +65,12 @@ def pod(**spec):
 def test_one_line_for_each_reason_names_the_fields_where_they_are():
     profile = {"seccompProfile": {"type": "RuntimeDefault"}}
     containers = [{"name": "c"}, {"name": "d", "securityContext": profile}]
-    [kernel, network] = ignored_warnings(pod(securityContext=profile, containers=containers, dnsPolicy="Default"))
+    [kernel, registry] = ignored_warnings(pod(securityContext=profile, containers=containers, imagePullSecrets=[{"name": "s"}]))
     assert kernel == (
         "spec.containers[1].securityContext.seccompProfile, spec.securityContext.seccompProfile: ignored here: "
         "no emulated node has a kernel that could confine a container"
     )
-    assert network == "spec.dnsPolicy: ignored here: pods use this machine's network and its resolver"
+    assert registry.startswith("spec.imagePullSecrets: ignored here: no registry is asked")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,12 @@ def test_what_containers_do_is_not_ignored_where_images_run_in_them():
     spec = {"hostPID": True, "hostUsers": False}
     assert [line.partition(":")[0] for line in ignored_warnings(pod(**spec))] == ["spec.hostPID", "spec.hostUsers"]
     assert [line.partition(":")[0] for line in ignored_warnings(pod(**spec), containers=True)] == ["spec.hostUsers"]
+
+
+def test_what_processes_do_is_ignored_where_images_run_in_containers():
+    assert ignored_warnings(pod(dnsPolicy="Default")) == []
+    [line] = ignored_warnings(pod(dnsPolicy="Default"), containers=True)
+    assert line == "spec.dnsPolicy: ignored here: acts in processes alone"
 
 
 def test_templates_of_workloads_are_looked_into_and_kinds_that_nothing_acts_on_are_named():

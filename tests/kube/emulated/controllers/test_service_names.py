@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mews.kube.emulated.controllers.service_names import names, pod_names, service_addresses, service_rows
+import pytest
+
+from mews.kube.emulated.controllers.service_names import (
+    host_port_rows,
+    names,
+    pod_names,
+    service_addresses,
+    service_rows,
+)
 
 
 def pod(name: str, ip: str, *, ready: bool = True, namespace: str = "ns", **spec: Any) -> dict[str, Any]:
@@ -59,3 +67,31 @@ def test_pods_with_a_host_name_in_a_subdomain_have_a_name() -> None:
     named = pod("p", "127.77.1.2", hostname="job-0", subdomain="jobs")
     short = "job-0.jobs.ns"
     assert list(pod_names([named, *PODS])) == [("127.77.1.2", (short, f"{short}.svc", f"{short}.svc.cluster.local"))]
+
+
+def test_a_port_of_the_node_leads_to_the_pod_whether_it_is_ready_or_not() -> None:
+    at_node = pod("p", "127.77.1.2", ready=False)
+    at_node["spec"]["containers"][0]["ports"] = [
+        {"containerPort": 8443, "hostPort": 443, "protocol": "TCP"},
+        {"containerPort": 53, "hostPort": 53, "protocol": "UDP", "hostIP": "172.18.0.2"},
+        {"containerPort": 80},
+        {"containerPort": 81, "hostPort": 81, "hostIP": "127.0.0.1"},
+    ]
+    at_node["status"]["hostIP"] = "172.18.0.2"
+    tcp = ("172.18.0.2", "443", "TCP", "127.77.1.2", "8443")
+    assert list(host_port_rows([at_node, *PODS])) == [tcp, ("172.18.0.2", "53", "UDP", "127.77.1.2", "53")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"), [({"hostNetwork": True}, {}), ({}, {"phase": "Failed"}), ({}, {"podIP": ""})]
+)
+def test_no_port_of_the_node_leads_to_a_pod_in_its_network_one_that_has_ended_or_has_no_address(
+    spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    at_node = pod("p", "127.77.1.2", **spec)
+    at_node["spec"]["containers"][0]["ports"] = [{"containerPort": 8443, "hostPort": 8443}]
+    at_node["status"].update({"hostIP": "172.18.0.2", "phase": "Running"})
+    usual = [] if spec else [("172.18.0.2", "8443", "TCP", "127.77.1.2", "8443")]
+    assert list(host_port_rows([at_node])) == usual
+    at_node["status"].update(status)
+    assert list(host_port_rows([at_node])) == []

@@ -76,6 +76,7 @@ def said(folder: Path, start: Launch, **how: Any) -> list[str]:
     return asyncio.run(main()).decode().splitlines()
 
 
+RESOLVER = Path("/etc/resolv.conf").read_text() if Path("/etc/resolv.conf").exists() else ""
 CONFIG = {"name": "cm", "configMap": {"name": "cm"}}
 EMPTY: dict[str, Any] = {"name": "e", "emptyDir": {}}
 
@@ -114,6 +115,30 @@ def test_read_only_volumes_and_a_read_only_root_cannot_be_written(tmp_path: Path
     look = "for p in /w /r /tmp; do (echo x > $p/f) 2>/dev/null && echo $p; done; ls /r"
     fixed = {"securityContext": {"readOnlyRootFilesystem": True}}
     assert said(tmp_path, launch("sh", "-c", look, mounts=mounts, volumes=[EMPTY], container=fixed)) == ["/w", "f"]
+
+
+def test_a_container_has_the_resolver_that_its_pod_asks_for(tmp_path: Path) -> None:
+    spec = {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.9"], "searches": ["team.example"]}}
+    found = said(tmp_path, launch("sh", "-c", "cat /etc/resolv.conf", spec=spec))
+    assert found == ["nameserver 192.0.2.9", "search team.example"]
+    assert said(tmp_path, launch("sh", "-c", "cat /etc/resolv.conf")) == RESOLVER.splitlines()
+
+
+def test_a_pod_of_a_subdomain_knows_its_whole_name_and_can_be_called_by_it(tmp_path: Path) -> None:
+    spec = {"hostname": "job-0", "subdomain": "jobs"}
+    look = launch("sh", "-c", "hostname; grep 127.9.9.9 /etc/hosts", spec=spec)
+    named = "127.9.9.9\tjob-0.jobs.ns.svc.cluster.local\tjob-0"
+    assert said(tmp_path, look) == ["job-0", named]
+    whole = launch("sh", "-c", "hostname; grep 127.9.9.9 /etc/hosts", spec={**spec, "setHostnameAsFQDN": True})
+    assert said(tmp_path, whole) == ["job-0.jobs.ns.svc.cluster.local", named]
+    assert said(tmp_path, launch("hostname", spec={"setHostnameAsFQDN": True})) == ["p"]
+
+
+def test_a_name_that_is_too_long_for_the_kernel_is_refused(tmp_path: Path) -> None:
+    spec = {"hostname": "j" * 40, "subdomain": "jobs", "setHostnameAsFQDN": True}
+    with pytest.raises(StartError, match=r"is too long \(64 characters is the max, 66 characters requested\)") as raised:
+        said(tmp_path, launch("hostname", spec=spec))
+    assert raised.value.reason == "CreateContainerConfigError"
 
 
 def test_a_host_path_is_the_nodes(tmp_path: Path) -> None:

@@ -101,6 +101,11 @@ _IMAGE = {
                     "additionalProperties": {"type": "string"},
                     "description": "the image's variables; those of device plugins and pods win",
                 },
+                "files": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "of its process: path in the image -> path of this machine",
+                },
                 "load": {"description": "what its containers ask of their devices"},
             },
         },

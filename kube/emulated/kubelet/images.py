@@ -30,7 +30,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 COMPONENTS = "{components}"
 """In images.yaml: our own component image."""
 
-_KEYS = ("container", "env", "image", "load", "process", "simulate")
+_KEYS = ("container", "env", "files", "image", "load", "process", "simulate")
 ITSELF = "{image}"
 """As an image's container: the very image that the pod names."""
 _OWN_NAME = re.compile(r"[A-Za-z0-9*?\[][A-Za-z0-9._:/@*?\[\]!-]*")
@@ -68,7 +68,8 @@ class Image(Struct, frozen=True):
     has none), ``image`` what real nodes run instead, with the argv ``written``: that of the file, for any machine.
     ``container``: the real image that the container engine runs, "" where it is none.
     ``load``: what its containers ask of their devices (``mews.kube.emulated.kubelet.load``), None: nothing.
-    ``env`` are its variables (ENV of a Dockerfile), over which the runtime's and the pod's stand."""
+    ``env`` are its variables (ENV of a Dockerfile), over which the runtime's and the pod's stand. ``files`` are what
+    its process finds: absolute paths in it -> files and folders of this machine."""
 
     name: str
     process: tuple[str, ...] | None = None
@@ -78,6 +79,7 @@ class Image(Struct, frozen=True):
     load: Any = None
     container: str = ""
     env: Mapping[str, str] = MappingProxyType({})
+    files: Mapping[str, str] = MappingProxyType({})
 
     def is_replaced_by(self, args: Sequence[str]) -> bool:
         """Whether a container's arguments take the place of the process: an image of a shell has it as CMD, not as
@@ -238,8 +240,23 @@ def _image(name: str, entry: Any, where: str) -> Image:
     env = _variables(entry.get("env", {}), _below(where, "env"))
     if env and container is not None:
         raise ImagesError(_at(where, "env", "cannot stand beside container: the real image has its own"))
+    found = _files(entry.get("files", {}), _below(where, "files"))
+    if found and process is None:
+        raise ImagesError(_at(where, "files", "needs process: nothing else sees them"))
     shown = str(entry.get("image") or "")
-    return Image(name, argv, played, shown, written, entry.get("load"), container or "", env)
+    return Image(name, argv, played, shown, written, entry.get("load"), container or "", env, found)
+
+
+def _files(entry: Any, where: str) -> Mapping[str, str]:
+    """Raises ImagesError."""
+    if not isinstance(entry, dict):
+        raise ImagesError(_at(where, "", f"{entry!r}: must be a mapping from absolute path to path of this machine"))
+    for path, source in entry.items():
+        if not (isinstance(path, str) and path.startswith("/") and path.strip("/") and ".." not in path.split("/")):
+            raise ImagesError(_at(where, "", f"{path!r}: must be an absolute path without .."))
+        if not (isinstance(source, str) and source.startswith("/") and Path(source).exists()):
+            raise ImagesError(_at(where, path, f"{source!r}: must be an absolute path that exists on this machine"))
+    return dict(entry)
 
 
 def _variables(entry: Any, where: str) -> Mapping[str, str]:

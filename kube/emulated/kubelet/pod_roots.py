@@ -73,12 +73,13 @@ class PodRoots:
         is_fixed = bool((spec.get("securityContext") or {}).get("readOnlyRootFilesystem"))
         temporary = Mount(_TMP, str(_emptied(own / "tmp")), read_only=is_fixed)
         mounts = [*self._machine(launch, env, work), temporary, *further]
+        mounts += [Mount(path, source, read_only=True) for path, source in launch.image.files.items()]
         if not pod["spec"].get("hostNetwork"):
             mounts.append(Mount("/etc/hosts", str(self._hosts.file(pod, launch.ip))))
         resolver = resolver_file(pod, own.parent)
         if resolver is not None:
             mounts.append(Mount("/etc/resolv.conf", str(resolver)))
-        taken = [mount.container_path for mount in volumes]
+        taken = [*launch.image.files, *(mount.container_path for mount in volumes)]
         if launch.working_dir and not _is_there(launch.working_dir, taken):
             mounts.append(Mount(launch.working_dir, str(work)))
         mounts += _program(launch, own, env, taken)

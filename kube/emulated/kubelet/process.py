@@ -213,6 +213,9 @@ class ProcessRuntime:
             further = [Mount(target, str(source), read_only=True) for source, target in account]
             seen: Mounts | ContainerRoot = await self._roots.root(launch, work=work, env=env, further=further)
             around = Surroundings(env, work)
+        elif launch.image.files:
+            text = f"image {launch.image.name}: its files need a mount namespace: {namespaces_lacking()}"
+            raise StartError("CreateContainerConfigError", text)
         else:
             seen = account
             around = Surroundings({"TMPDIR": str(work), **env}, _existing(launch.working_dir) or work)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet import namespace_entry
@@ -139,6 +140,17 @@ def test_a_name_that_is_too_long_for_the_kernel_is_refused(tmp_path: Path) -> No
     with pytest.raises(StartError, match=r"is too long \(64 characters is the max, 66 characters requested\)") as raised:
         said(tmp_path, launch("hostname", spec=spec))
     assert raised.value.reason == "CreateContainerConfigError"
+
+
+def test_an_images_files_are_where_it_has_them_and_a_volume_covers_them(tmp_path: Path) -> None:
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    (assets / "a").write_text("of the image")
+    look = launch("sh", "-c", "cat /opt/app/a; echo; touch /opt/app/b 2>/dev/null || echo refused")
+    files = {"/opt/app": str(assets)}
+    assert said(tmp_path, replace(look, image=replace(look.image, files=files))) == ["of the image", "refused"]
+    covered = launch("cat", "/opt/app/a", mounts=[{"name": "cm", "mountPath": "/opt/app"}], volumes=[CONFIG])
+    assert said(tmp_path, replace(covered, image=replace(covered.image, files=files))) == ["1"]
 
 
 def test_a_host_path_is_the_nodes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.emulated.kubelet.containerd import Containerd
@@ -127,6 +128,17 @@ def test_close_leaves_no_process_behind(tmp_path: Path) -> None:
             await containerd.start(start)
             await until(lambda: len(alive(marker)) == 3, 5)
         await until(lambda: not alive(marker), 5)
+
+    asyncio.run(main())
+
+
+def test_an_images_files_are_refused_where_nothing_can_be_mounted(tmp_path: Path) -> None:
+    async def main() -> None:
+        start = launch("files", ["true"])
+        start = replace(start, image=replace(start.image, files={"/opt/app": str(tmp_path)}))
+        with pytest.raises(StartError, match="its files need a mount namespace") as raised:
+            await ProcessRuntime(tmp_path).start(start)
+        assert raised.value.reason == "CreateContainerConfigError"
 
     asyncio.run(main())
 

@@ -15,10 +15,11 @@ POD = "core/v1.PodSpec"
 
 ACTING: Mapping[str, str] = {
     POD: "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy "
-    "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostname initContainers nodeName nodeSelector os overhead preemptionPolicy priority "
-    "priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName schedulerName "
-    "schedulingGates securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain "
-    "terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes",
+    "ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostname initContainers nodeName nodeSelector "
+    "os overhead preemptionPolicy priority priorityClassName readinessGates resourceClaims resources "
+    "restartPolicy runtimeClassName schedulerName schedulingGates securityContext serviceAccount "
+    "serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain terminationGracePeriodSeconds "
+    "tolerations topologySpreadConstraints volumes",
     "core/v1.Container": "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports "
     "readinessProbe resizePolicy resources restartPolicy securityContext startupProbe stdin stdinOnce "
     "terminationMessagePolicy tty volumeDevices volumeMounts workingDir",

@@ -137,7 +137,7 @@ def test_a_pod_of_a_subdomain_knows_its_whole_name_and_can_be_called_by_it(tmp_p
 
 def test_a_name_that_is_too_long_for_the_kernel_is_refused(tmp_path: Path) -> None:
     spec = {"hostname": "j" * 40, "subdomain": "jobs", "setHostnameAsFQDN": True}
-    with pytest.raises(StartError, match=r"is too long \(64 characters is the max, 66 characters requested\)") as raised:
+    with pytest.raises(StartError, match="is the max, 66 characters requested") as raised:
         said(tmp_path, launch("hostname", spec=spec))
     assert raised.value.reason == "CreateContainerConfigError"
 

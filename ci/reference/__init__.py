@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ci.reference import bugs, commands, faults, ignored, journal, nvml, schemas, testing, values
+from ci.reference import bugs, charts, commands, faults, ignored, journal, nvml, schemas, testing, values
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/commands.md": commands.page,
@@ -26,6 +26,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/environment.md": values.environment_page,
     "reference/ignored.md": ignored.page,
     "reference/nvml.md": nvml.page,
+    "reference/charts.md": charts.page,
     "reference/bugs.md": bugs.page,
     **bugs.pages(),
 }

@@ -15,10 +15,14 @@ from typing import Any
 
 import yaml
 
-from tests.upstream.building import HERE, ModulePrograms, NotBuilt, helm
+from tests.upstream.building import HERE, ModulePrograms, helm
 
 FOLDER = HERE / "charts"
-WORK = {"case/work": {"simulate": {"duration_s": 2, "log": "done\n"}}, "case/serve": "idle"}
+WORK = {
+    "case/work": {"simulate": {"duration_s": 2, "log": "done\n"}},
+    "case/serve": "idle",
+    "case/shell": {"process": ["sh"]},
+}
 """Images of what the charts are given to do."""
 _STEP_S = 300
 
@@ -30,16 +34,17 @@ class Chart:
     name: str
     module: str
     version: str
-    images: Mapping[str, Mapping[str, str]]
     proves: str
+    images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kustomize: str = ""
+    apply: str = ""
     helm: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
     namespace: str = "default"
     nested: Sequence[str] = ()
     flags: Sequence[str] = ()
     cgo: bool = False
-    also: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
     job: str = ""
     done: Sequence[Sequence[str]] = ()
     needs: str = ""
@@ -56,7 +61,8 @@ class Chart:
         Raises NotBuilt with the reason.
         """
         folder = self.programs().built()
-        return {image: {"process": [str(folder / next(iter(found)))]} for image, found in self.images.items()}
+        more = {"env": dict(self.env)} if self.env else {}
+        return {image: {"process": [str(folder / next(iter(found)))], **more} for image, found in self.images.items()}
 
 
 def charts() -> dict[str, Chart]:
@@ -99,6 +105,8 @@ class Client:
         source = chart.programs().source()
         if chart.kustomize:
             self.run("kubectl", "apply", "--server-side", "-k", str(source / chart.kustomize))
+        elif chart.apply:
+            self.run("kubectl", "apply", "-f", str(source / chart.apply))
         else:
             place = _cert_managers_chart(source, self._folder, chart) if chart.name == "cert-manager" else None
             words = ["install", chart.name, str(place or source / chart.helm), "-n", chart.namespace]
@@ -113,7 +121,7 @@ class Client:
         if chart.job:
             self.run("kubectl", "apply", "-f", str(FOLDER / chart.job))
         for what, state in chart.done:
-            self.run("kubectl", "wait", f"--for={state}", what, "--timeout", "120s")
+            self.run("kubectl", "wait", f"--for={state}", *what.split(), "--timeout", "120s")
 
 
 def _cert_managers_chart(source: Path, folder: Path, chart: Chart) -> Path:
@@ -130,12 +138,3 @@ def _cert_managers_chart(source: Path, folder: Path, chart: Chart) -> Path:
     (made / "templates" / "crds.yaml").write_text(whole, encoding="utf-8")
     return made
 
-
-def lacking() -> str:
-    """What this machine needs for any of them; "" where it has it.
-
-    Raises NotBuilt with the reason.
-    """
-    if shutil.which("kubectl") is None:
-        raise NotBuilt("kubectl is not on PATH")
-    return ""

@@ -43,7 +43,14 @@ def test_a_field_that_no_table_names_is_missed(monkeypatch):
 
 
 def test_tables_name_no_struct_that_a_pod_does_not_reach():
-    named = {*ACTING, *DROPPED, *CONTAINERS_ONLY, *PROCESSES_ONLY, *REFUSED_IN_CONTAINERS, *(row.struct for row in IGNORED)}
+    named = {
+        *ACTING,
+        *DROPPED,
+        *CONTAINERS_ONLY,
+        *PROCESSES_ONLY,
+        *REFUSED_IN_CONTAINERS,
+        *(row.struct for row in IGNORED),
+    }
     assert named | {f"core/v1.{name}" for name in WHOLE} == set(reached())
 
 
@@ -65,7 +72,9 @@ def pod(**spec):
 def test_one_line_for_each_reason_names_the_fields_where_they_are():
     profile = {"seccompProfile": {"type": "RuntimeDefault"}}
     containers = [{"name": "c"}, {"name": "d", "securityContext": profile}]
-    [kernel, registry] = ignored_warnings(pod(securityContext=profile, containers=containers, imagePullSecrets=[{"name": "s"}]))
+    [kernel, registry] = ignored_warnings(
+        pod(securityContext=profile, containers=containers, imagePullSecrets=[{"name": "s"}])
+    )
     assert kernel == (
         "spec.containers[1].securityContext.seccompProfile, spec.securityContext.seccompProfile: ignored here: "
         "no emulated node has a kernel that could confine a container"

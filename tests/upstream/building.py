@@ -121,7 +121,7 @@ def go_environment(flags: str = "-mod=mod", *, cgo: bool = False) -> dict[str, s
     return {**os.environ, "CGO_ENABLED": str(int(cgo)), "GOFLAGS": flags, "GOWORK": "off"}
 
 
-def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | None = None, cgo: bool = False) -> str:
+def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", cgo: bool = False) -> str:
     """What a call of Go prints.
 
     Raises NotBuilt with the reason.
@@ -131,8 +131,6 @@ def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", bin_folder: Path | N
         raise NotBuilt("go is not on PATH")
     cache_folder().mkdir(parents=True, exist_ok=True)
     env = go_environment(flags, cgo=cgo)
-    if bin_folder is not None:
-        env["GOBIN"] = str(bin_folder)
     done = subprocess.run([go, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=_BUILD_S)
     if done.returncode != 0:
         raise NotBuilt(f"go {words[0]}: {(done.stderr.strip().splitlines() or ['it said nothing'])[-1]}")
@@ -198,17 +196,4 @@ CLIENT = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/
 CACHE = ModuleTests("sigs.k8s.io/controller-runtime", CONTROLLER_RUNTIME, "pkg/cache")
 
 TRAINING = "github.com/kubeflow/training-operator"
-TRAINING_VERSION = "v1.9.0"
-TRAINING_OPERATOR = Judge(
-    "training-operator",
-    HERE / "training",
-    ("build", "-ldflags", "-s -w", "-o", "{out}", f"{TRAINING}/cmd/training-operator.v1"),
-)
-
-
-def training_module() -> Path:
-    """The folder of training-operator's module: its manifests, its examples.
-
-    Raises NotBuilt with the reason.
-    """
-    return ModuleTests(TRAINING, TRAINING_VERSION, "").folder()
+TRAINING_OPERATOR = ModulePrograms(TRAINING, "v1.9.3", {"manager": "./cmd/training-operator.v1"})

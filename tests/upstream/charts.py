@@ -137,4 +137,3 @@ def _cert_managers_chart(source: Path, folder: Path, chart: Chart) -> Path:
     whole = f"{{{{- if .Values.installCRDs }}}}\n{crds}\n{{{{- end }}}}\n"
     (made / "templates" / "crds.yaml").write_text(whole, encoding="utf-8")
     return made
-

@@ -43,7 +43,7 @@ def scenario(folder, **stack):
 
 
 def theirs(folder, on):
-    program, module = had(building.TRAINING_OPERATOR.built), had(building.training_module)
+    program, module = had(building.TRAINING_OPERATOR.built) / "manager", had(building.TRAINING_OPERATOR.source)
     start = folder / "start"
     argv = [
         str(program), "--kubeconfig", "{kubeconfig}", "--enable-scheme=tfjob", "--metrics-bind-address=0",

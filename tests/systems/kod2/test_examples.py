@@ -16,7 +16,7 @@ from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import condition_of
 from mews.kube.api.resources import NAMESPACES, NODES, Resource
 from mews.systems.kod2.install import TFJOBS
-from tests.upstream.building import NotBuilt, training_module
+from tests.upstream.building import TRAINING_OPERATOR, NotBuilt
 
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
@@ -37,9 +37,9 @@ TRAINER = {
 ENDS = {"simulate": {"duration_s": 5, "log": "trained\n"}}
 IMAGES = {
     "registry.example.com/*": TRAINER,
-    "kubeflow/tf-dist-mnist-test": TRAINER,
-    "kubeflow/tf-multi-worker-strategy": TRAINER,
-    "kubeflow/tf-mnist-with-summaries": ENDS,  # its command is a file that only the image has
+    "ghcr.io/kubeflow/training-v1/tf-dist-mnist-test": TRAINER,
+    "ghcr.io/kubeflow/training-v1/tf-multi-worker-strategy": TRAINER,
+    "ghcr.io/kubeflow/training-v1/tf-mnist-with-summaries": ENDS,  # its command is a file that only the image has
 }
 GPUS = {"status": {"capacity": {"nvidia.com/gpu": "2"}, "allocatable": {"nvidia.com/gpu": "2"}}}
 
@@ -55,7 +55,7 @@ def scenario():
 def public_jobs():
     """All of them; those of the module only where it can be had."""
     try:
-        folder = training_module() / "examples" / "tensorflow"
+        folder = TRAINING_OPERATOR.source() / "examples" / "tensorflow"
     except NotBuilt:
         files = V1_0
     else:
@@ -110,7 +110,7 @@ def test_public_jobs_succeed_in_virtual_time():
 
 def test_all_four_examples_of_the_module_are_among_them_where_go_is_there():
     try:
-        training_module()
+        TRAINING_OPERATOR.source()
     except NotBuilt as error:
         pytest.skip(str(error))
     assert len(public_jobs()) == 7

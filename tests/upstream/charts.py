@@ -45,6 +45,7 @@ class Chart:
     flags: Sequence[str] = ()
     cgo: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
+    also: Sequence[str] = ()
     job: str = ""
     done: Sequence[Sequence[str]] = ()
     needs: str = ""
@@ -76,9 +77,10 @@ def images_file(folder: Path, chosen: Sequence[Chart]) -> Path:
 
     Raises NotBuilt with the reason.
     """
-    rows: dict[str, Any] = dict(WORK)
+    rows, known = dict[str, Any](WORK), charts()
     for chart in chosen:
-        rows |= chart.image_rows()
+        for each in (*(known[name] for name in chart.also), chart):
+            rows |= each.image_rows()
     file = folder / "images.yaml"
     file.write_text(yaml.safe_dump({"images": rows}), encoding="utf-8")
     return file

@@ -47,6 +47,7 @@ class Chart:
     env: Mapping[str, str] = field(default_factory=dict)
     also: Sequence[str] = ()
     job: str = ""
+    example: str = ""
     done: Sequence[Sequence[str]] = ()
     needs: str = ""
     kind: str = "works"
@@ -122,6 +123,8 @@ class Client:
         """Have it do what it is for."""
         if chart.job:
             self.run("kubectl", "apply", "-f", str(FOLDER / chart.job))
+        if chart.example:
+            self.run("kubectl", "apply", "-f", str(chart.programs().source() / chart.example))
         for what, state in chart.done:
             self.run("kubectl", "wait", f"--for={state}", *what.split(), "--timeout", "120s")
 

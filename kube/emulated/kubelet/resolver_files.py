@@ -39,7 +39,7 @@ class ResolverConfig(Struct, frozen=True):
         return "".join(f"{line}\n" for line in lines)
 
 
-def says_something(pod: Object) -> bool:
+def has_own_resolver(pod: Object) -> bool:
     """Whether a pod's file is not the machine's."""
     return pod["spec"].get("dnsPolicy") == "None" or bool(pod["spec"].get("dnsConfig"))
 
@@ -74,7 +74,7 @@ def read(text: str) -> ResolverConfig:
 
 def resolver_file(pod: Object, folder: Path) -> Path | None:
     """The pod's file, written into its folder; None where it is the machine's. Blocking, for as long as that takes."""
-    if not says_something(pod):
+    if not has_own_resolver(pod):
         return None
     machines = ""
     with contextlib.suppress(OSError):

@@ -166,7 +166,10 @@ def _identity(pod: Object, name: str) -> tuple[int, int]:
 
 def _program(launch: Launch, own: Path, env: Mapping[str, str], taken: Sequence[str]) -> Iterator[Mount]:
     """The image's program, where the container's command names one that this machine does not have: of the programs
-    beside it the one of that name, where there is one."""
+    beside it the one of that name, where there is one.
+
+    Raises StartError.
+    """
     process = launch.image.process
     if not launch.command or not process or process in SHELLS:
         return
@@ -179,7 +182,8 @@ def _program(launch: Launch, own: Path, env: Mapping[str, str], taken: Sequence[
         return
     found = shutil.which(process[0], path=env.get("PATH", SEARCH_PATH))
     if found is None:
-        return
+        text = f"exec: {launch.command[0]!r}: its image's program is not on this machine: {process[0]}"
+        raise StartError("RunContainerError", text)
     beside = Path(found).with_name(Path(wanted).name)
     if beside.is_file() and os.access(beside, os.X_OK):
         yield Mount(wanted, str(beside), read_only=True)

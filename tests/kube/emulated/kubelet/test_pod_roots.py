@@ -153,6 +153,11 @@ def test_an_images_files_are_where_it_has_them_and_a_volume_covers_them(tmp_path
     assert said(tmp_path, replace(covered, image=replace(covered.image, files=files))) == ["1"]
 
 
+def test_a_program_that_this_machine_lacks_is_named_where_a_command_stands_for_it(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="exec: '/manager': its image's program is not on this machine: /no/such"):
+        said(tmp_path, launch("/manager", process=["/no/such"]))
+
+
 def test_a_host_path_is_the_nodes(tmp_path: Path) -> None:
     volume = {"name": "h", "hostPath": {"path": "/var/run/cdi"}}
     mounts = [{"name": "h", "mountPath": "/mews-test-cdi"}]

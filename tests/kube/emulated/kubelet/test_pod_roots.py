@@ -153,6 +153,16 @@ def test_an_images_files_are_where_it_has_them_and_a_volume_covers_them(tmp_path
     assert said(tmp_path, replace(covered, image=replace(covered.image, files=files))) == ["1"]
 
 
+def test_a_command_among_an_images_files_is_that_file(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "run"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho the file\n")
+    program.chmod(0o755)
+    start = launch("/opt/app/run", process=["echo", "the process"])
+    image = replace(start.image, files={"/opt/app": str(program.parent)})
+    assert said(tmp_path, replace(start, image=image)) == ["the file"]
+
+
 def test_a_program_that_this_machine_lacks_is_named_where_a_command_stands_for_it(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="exec: '/manager': its image's program is not on this machine: /no/such"):
         said(tmp_path, launch("/manager", process=["/no/such"]))

@@ -94,7 +94,7 @@ class CompileNvml(BuildHookInterface[Any]):
             return
         try:
             compile_.build(self._sources, compile_.cache_folder(self._sources))
-        except compile_.CompilerMissing as missing:
+        except compile_.CompilerMissingError as missing:
             self.app.display_warning(str(missing))
 
     def _fill_wheel(self, compile_: ModuleType, machine: str, build_data: dict[str, Any]) -> None:

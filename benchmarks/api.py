@@ -20,7 +20,7 @@ from benchmarks.api_server import pod
 from benchmarks.common import await_condition, process, progress, report
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.control_plane.servers import Servers
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -58,7 +58,7 @@ def real() -> Iterator[Target | None]:
     servers = Servers()
     try:
         servers.ready()
-    except Lacks as error:
+    except RequirementError as error:
         progress(f"skipped: {error}")
         yield None
         return

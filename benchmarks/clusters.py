@@ -8,7 +8,7 @@ import tempfile
 
 from benchmarks.cold_start import seconds_of
 from benchmarks.common import ROOT, progress, report
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import check_available
 
 SPEED = "10"
@@ -35,7 +35,7 @@ def _run_all(demo: list[str], virtual: float) -> None:
     for bench, cluster, options, runs in WAYS:
         try:
             check_available(cluster)
-        except Lacks as error:
+        except RequirementError as error:
             progress(f"skipped: {error}")
             continue
         progress(f"the demo on --cluster {cluster}")

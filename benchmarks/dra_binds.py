@@ -30,7 +30,7 @@ from mews.harness.clusters.programs.finding import CONTROLLERS, SCHEDULER, of_re
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resource_claims import DELETE_PROTECTION
 from mews.kube.api.resources import (
@@ -179,7 +179,7 @@ async def _rate(kube: KubeApi, parts: Sequence[Runnable], work: Workload) -> flo
             listed = await kube.list(PODS, namespace="test")
             for each in listed.items:
                 seen(each)
-            with contextlib.suppress(ApiError, Unavailable):
+            with contextlib.suppress(ApiError, UnavailableError):
                 async for event in kube.watch(PODS, namespace="test", resource_version=listed.resource_version):
                     seen(event.object)
 

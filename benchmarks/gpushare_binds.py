@@ -20,7 +20,7 @@ from mews.certificates import Certificates, make_certificates
 from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.finding import SCHEDULER, find
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.kube_scheduler import configuration, extender_place
 from mews.harness.options import check_available
 from mews.harness.package import copy_to
@@ -43,7 +43,7 @@ def binds() -> None:
     """Both, where the programs are found."""
     try:
         check_available("control-plane")
-    except Lacks as lacks:
+    except RequirementError as lacks:
         progress(f"gpushare: binds through kube-scheduler are left out: {lacks}")
         return
     program = find(SCHEDULER)

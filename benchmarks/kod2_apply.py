@@ -18,7 +18,7 @@ import yaml
 
 from benchmarks.common import progress, report
 from benchmarks.kod2_hostile import tfjob
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import name_of
 from mews.kube.client.http import HttpKube
 from mews.systems.kod2.install import TFJOBS
@@ -53,7 +53,7 @@ async def apply(kube: HttpKube, jobs: int, clients: int) -> tuple[float, float, 
             job = tfjob(f"j-{number}", workers=1, cpu="1", steps=100_000)
             try:
                 await kube.create(TFJOBS, job, namespace="default")
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 refused.append(str(error))
 
     await asyncio.gather(*(client() for _ in range(clients)))

@@ -19,7 +19,7 @@ from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.options import RunOptions
 from mews.harness.scenario.model import Scenario
-from mews.kube.api.errors import ApiError, Conflict
+from mews.kube.api.errors import ApiError, ConflictError
 from mews.kube.api.objects import condition_of
 from mews.kube.api.resources import NAMESPACES, PODS, RESOURCE_QUOTAS
 from mews.kube.client.port import KubeApi
@@ -175,7 +175,7 @@ async def prepare(kube: KubeApi) -> None:
     quota = {"metadata": {"name": "little"}, "spec": {"hard": {"requests.cpu": "2"}}}
     made = await kube.create(RESOURCE_QUOTAS, quota, namespace=QUOTA)
     counted = {**made, "status": {"hard": quota["spec"]["hard"], "used": {"requests.cpu": "0"}}}
-    with contextlib.suppress(Conflict):  # where a controller runs it has counted already
+    with contextlib.suppress(ConflictError):  # where a controller runs it has counted already
         await kube.replace(RESOURCE_QUOTAS, counted, namespace=QUOTA, subresource="status")
     container = {"name": "c", "image": "mews/idle"}
     await kube.create(

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from mews.emulator.chassis.errors import StoreFailed
+from mews.emulator.chassis.errors import StoreError
 from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.clock import unix_s
 
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS telemetry (
 class StateFile:
     """One file for all chassis of a process, which holds it alone.
 
-    Raises StoreFailed where the file cannot be used.
+    Raises StoreError where the file cannot be used.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -39,7 +39,7 @@ class StateFile:
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
         except sqlite3.Error as error:
-            raise StoreFailed(f"{path}: {error}") from error
+            raise StoreError(f"{path}: {error}") from error
         try:
             self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -47,7 +47,7 @@ class StateFile:
             self._db.executescript(SCHEMA)
         except sqlite3.Error as error:
             self._db.close()
-            raise StoreFailed(f"{path}: {error}") from error
+            raise StoreError(f"{path}: {error}") from error
 
     def table(self, chassis: str) -> SqliteStore:
         """The table of one chassis."""
@@ -69,7 +69,7 @@ class StateFile:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, durable at its end.
 
-        Raises StoreFailed.
+        Raises StoreError.
         """
         with self._lock:
             try:
@@ -79,7 +79,7 @@ class StateFile:
             except sqlite3.Error as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                raise StoreFailed(f"{self._path}: {error}") from error
+                raise StoreError(f"{self._path}: {error}") from error
 
 
 class SqliteStore:
@@ -92,7 +92,7 @@ class SqliteStore:
     def load(self) -> tuple[DeviceSpec, ...] | None:
         """All rows in order of their first writing, or None.
 
-        Raises StoreFailed.
+        Raises StoreError.
         """
         with self._state.transaction() as db:
             if db.execute("SELECT 1 FROM chassis WHERE name = ?", (self._chassis,)).fetchone() is None:
@@ -137,7 +137,7 @@ class SqliteTelemetryStore:
         self._speed = speed
 
     def load(self) -> Mapping[str, tuple[Mapping[str, Any], float]]:
-        """All boards; see TelemetryStore. Raises StoreFailed."""
+        """All boards; see TelemetryStore. Raises StoreError."""
         with self._state.transaction() as db:
             rows = db.execute("SELECT device, unix_s, state FROM telemetry WHERE chassis = ?", (self._chassis,))
             now_s = unix_s()
@@ -151,10 +151,10 @@ class SqliteTelemetryStore:
         rows = [
             (self._chassis, device, now_s, json.dumps(state, separators=(",", ":"))) for device, state in states.items()
         ]
-        with suppress(StoreFailed), self._state.transaction() as db:
+        with suppress(StoreError), self._state.transaction() as db:
             db.executemany("INSERT OR REPLACE INTO telemetry VALUES (?, ?, ?, ?)", rows)
 
     def remove(self, device: str) -> None:
         """Delete one board; see TelemetryStore."""
-        with suppress(StoreFailed), self._state.transaction() as db:
+        with suppress(StoreError), self._state.transaction() as db:
             db.execute("DELETE FROM telemetry WHERE chassis = ? AND device = ?", (self._chassis, device))

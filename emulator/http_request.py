@@ -29,14 +29,14 @@ _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(;[^\r\n]*)?\r\n")
 _LONGEST_LINE = 4096
 
 
-class MalformedBody(ValueError):
+class MalformedBodyError(ValueError):
     """A body's framing makes no sense; nothing that follows on the connection can be read."""
 
 
 class ChunkedBody:
     """Reads a chunked body bit by bit, strictly.
 
-    ``read`` raises MalformedBody.
+    ``read`` raises MalformedBodyError.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -54,18 +54,18 @@ class ChunkedBody:
             wanted = min(self._left, 1 << 16, size - len(found) if size >= 0 else 1 << 16)
             data = self._file.read(wanted)
             if not data:
-                raise MalformedBody("it ends within a chunk")
+                raise MalformedBodyError("it ends within a chunk")
             found += data
             self._left -= len(data)
             if not self._left and self._file.read(2) != b"\r\n":
-                raise MalformedBody("a chunk does not end where it says")
+                raise MalformedBodyError("a chunk does not end where it says")
         return bytes(found)
 
     def _next_chunk(self) -> None:
         line = self._file.readline(_LONGEST_LINE)
         match = _CHUNK.fullmatch(line)
         if match is None:
-            raise MalformedBody(f"no size of a chunk: {line[:40]!r}")
+            raise MalformedBodyError(f"no size of a chunk: {line[:40]!r}")
         self._left = int(match[1], 16)
         if not self._left:
             self._trailers()
@@ -77,8 +77,8 @@ class ChunkedBody:
             if line == b"\r\n":
                 return
             if not line.endswith(b"\r\n"):
-                raise MalformedBody("its trailers do not end")
-        raise MalformedBody("too many trailers")
+                raise MalformedBodyError("its trailers do not end")
+        raise MalformedBodyError("too many trailers")
 
 
 class Deadlines:

@@ -34,7 +34,7 @@ class Backend(Struct, frozen=True):
 
     ``times`` are the times it can run in, its default first. ``opener`` names (``module:function``) what opens a
     cluster for a ``ClusterRequest``; it is only named, since this table lies below all clusters. ``check_available``
-    raises Lacks where this machine has not what the backend needs.
+    raises RequirementError where this machine has not what the backend needs.
     """
 
     name: str

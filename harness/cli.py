@@ -23,7 +23,7 @@ from mews.harness.commands.help_layout import MewsTyper
 from mews.harness.commands.of_systems import MewsGroup
 from mews.harness.commands.serving import check_serves, serving_options
 from mews.harness.commands.usage_errors import usage
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.extras import lacking
 from mews.harness.options import (
     RunOptions,
@@ -122,7 +122,7 @@ def validate(
     if schema:
         return commands.print_schema([str(path) for path in paths or ()])
     if not paths:
-        raise BadInput("PATH: missing; give scenario or hardware files or folders, or --schema")
+        raise BadInputError("PATH: missing; give scenario or hardware files or folders, or --schema")
     return commands.validate(paths, allow_outside=allow_outside)
 
 
@@ -192,7 +192,7 @@ def down(
 ) -> int:
     """Stop sessions of `mews up`, and remove what killed runs left behind."""
     if name is not None and all_:
-        raise BadInput(f"--name {name} --all: only one of the two")
+        raise BadInputError(f"--name {name} --all: only one of the two")
 
     from mews.harness.commands.down import down as end
 
@@ -370,11 +370,11 @@ def experiment(
     from mews.harness.commands import experiment as commands
 
     if list_ and name is not None:
-        raise BadInput(f"--list {name}: only one of the two: --list only lists experiments")
+        raise BadInputError(f"--list {name}: only one of the two: --list only lists experiments")
     if list_:
         return commands.list_experiments()
     if name is None:
-        raise BadInput("NAME: missing; give an experiment, or --list")
+        raise BadInputError("NAME: missing; give an experiment, or --list")
     outputs = commands.ExperimentOutputs(out, json, markdown, plots, resume)
     changes = commands.ExperimentChanges(settings or (), sweep or (), trace)
     return commands.run(name, seeds or (), jobs, outputs, changes)
@@ -400,9 +400,9 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         return _fail(INTERRUPTED, "interrupted")
     except ClickError as error:
         return _fail(2, usage(error))
-    except BadInput as error:
+    except BadInputError as error:
         return _fail(2, str(error))
-    except Lacks as error:
+    except RequirementError as error:
         return _fail(2, exhausted_line("mews")) if exhausted(error) else _lacks(error)
     except ModuleNotFoundError as error:
         if (lacks := lacking(error)) is None:
@@ -419,7 +419,7 @@ def exit_code(arguments: Sequence[str] | None = None) -> int:
         raise
 
 
-def _lacks(error: Lacks) -> int:
+def _lacks(error: RequirementError) -> int:
     return _fail(3, f"{error} (see {DOCUMENTATION})")
 
 

@@ -28,11 +28,11 @@ EPOCH_S = 1_767_225_600.0
 T = TypeVar("T")
 
 
-class OutsideWorld(RuntimeError):
+class OutsideWorldError(RuntimeError):
     """Something under virtual time asked for a socket, a thread, a process or a signal."""
 
 
-class Stalled(RuntimeError):
+class StalledLoopError(RuntimeError):
     """This loop would turn for ever: nothing is ready and no timer is set, or time stands however many come due."""
 
 
@@ -183,13 +183,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
             turns += 1
             if turns > _TURNS_AT_ONE_INSTANT:
                 if self._now_s <= at_s:
-                    raise Stalled(f"time has stayed at {at_s:g} s for {turns - 1} turns in a row")
+                    raise StalledLoopError(f"time has stayed at {at_s:g} s for {turns - 1} turns in a row")
                 turns, at_s = 0, self._now_s
             if not ready and not stopping:
                 if self.cancelled_timers:
                     self._forget_cancelled()
                 if not timers:
-                    raise Stalled("nothing is ready and no timer is set")
+                    raise StalledLoopError("nothing is ready and no timer is set")
                 self._jump(timers[0].timer.due_s)
             end_s, waiting = self._now_s + _RESOLUTION_S, len(ready)
             while timers and timers[0] < end_s:
@@ -227,7 +227,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             return
         self._stands += 1
         if self._stands >= _JUMPS_AT_ONE_INSTANT:
-            raise Stalled(f"time has stayed at {self._now_s:g} s for {self._stands} timers in a row")
+            raise StalledLoopError(f"time has stayed at {self._now_s:g} s for {self._stands} timers in a row")
 
     def _failed(self, handle: _Handle, error: BaseException) -> None:
         message = f"Exception in callback {_name(handle.callback)}"
@@ -250,7 +250,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """No other thread to be woken by."""
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise OutsideWorld("virtual time has no sockets, threads, processes or signals; use an in-process adapter")
+        raise OutsideWorldError("virtual time has no sockets, threads, processes or signals; use an in-process adapter")
 
     add_reader = add_writer = add_signal_handler = _refuse  # type: ignore[assignment]
     run_in_executor = _refuse  # type: ignore[assignment]

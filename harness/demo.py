@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from mews.harness.invariants import Oracle
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import is_terminal, node_name_of, phase_of
 from mews.kube.api.resources import PODS
 from mews.kube.deviceplugin.port import PodDevices
@@ -101,7 +101,7 @@ async def _running(cluster: Cluster) -> tuple[Mapping[str, Any], list[str]]:
 
 async def _printed(cluster: Cluster) -> list[str]:
     text = b""
-    with contextlib.suppress(ApiError, Unavailable):
+    with contextlib.suppress(ApiError, UnavailableError):
         async for chunk in cluster.kube.log(NAMESPACE, POD):
             text += chunk
     return text.decode(errors="replace").split()

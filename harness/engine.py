@@ -21,10 +21,10 @@ from mews.descriptors import exhausted, exhausted_line
 from mews.dialects import DEFAULT
 from mews.harness.backends import backend_of
 from mews.harness.clock import run_virtual
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.extras import lacking
 from mews.harness.options import RunOptions
-from mews.harness.ports.cluster import Cluster, ComponentsCrashed
+from mews.harness.ports.cluster import Cluster, ComponentsCrashedError
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Observer, Result, Verdict
 from mews.harness.systems import with_steps
@@ -59,7 +59,7 @@ class Engine(Struct):
     def run(self, scenario: Scenario, seed: int | None = None) -> Run:
         """Open a cluster, run, close it. The outermost loop of a run: what breaks in it is the verdict ``error``.
 
-        Raises Lacks for a cluster that cannot be had, BadInput for hardware that cannot be read.
+        Raises RequirementError for a cluster that cannot be had, BadInputError for hardware that cannot be read.
         """
         from mews.harness.scenario.errors import ScenarioError
 
@@ -81,10 +81,10 @@ class Engine(Struct):
             halts = self.options.halt is not None
             return in_own_loop(main, virtual=self.options.time == "virtual", order=scenario.order, halts=halts)
         except ScenarioError as error:
-            raise BadInput(str(error)) from error
-        except (BadInput, Lacks):
+            raise BadInputError(str(error)) from error
+        except (BadInputError, RequirementError):
             raise
-        except ComponentsCrashed as error:
+        except ComponentsCrashedError as error:
             first, *_ = text = str(error).splitlines()
             wall_s = time.monotonic() - began_s
             run = self.broken(scenario, seed, first, report="\n".join(text), wall_s=wall_s, verdict="failed")
@@ -94,7 +94,7 @@ class Engine(Struct):
             if lacks is not None:
                 raise lacks from error
             if exhausted(error):
-                raise BadInput(exhausted_line(f"scenario {scenario.name}")) from error
+                raise BadInputError(exhausted_line(f"scenario {scenario.name}")) from error
             log.error("scenario %s, seed %s: %s", scenario.name, seed, traceback.format_exc())
             report = "".join(traceback.format_exception(error))
             wall_s = time.monotonic() - began_s
@@ -106,9 +106,9 @@ class Engine(Struct):
         only now breaks it; neither keeps the others from running."""
         try:
             return self.run(scenario, seed)
-        except Lacks as error:
+        except RequirementError as error:
             return self.lacking(scenario, seed, str(error))
-        except BadInput as error:
+        except BadInputError as error:
             return replace(self.broken(scenario, seed, str(error)), bad_input=True)
 
     async def _run(self, scenario: Scenario, seed: int, opened: list[Cluster]) -> Run:

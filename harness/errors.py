@@ -2,8 +2,8 @@
 
 ::
 
-    BadInput    2: a file, an option or a value is wrong; the line says where, what, and what is allowed
-    Lacks       3: this machine or this version lacks something; the line says what and how to get it
+    BadInputError       2: a file, an option or a value is wrong; the line says where, what, and what is allowed
+    RequirementError    3: this machine or this version lacks something; the line says what and how to get it
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+
+from mews.old_names import renamed
+
+__getattr__ = renamed(__name__, {"BadInput": "BadInputError", "Lacks": "RequirementError"})
 
 EXIT_CODES: Mapping[int, str] = MappingProxyType(
     {
@@ -26,11 +30,11 @@ EXIT_CODES: Mapping[int, str] = MappingProxyType(
 """Of every command, but for those that run another program: they end as that does."""
 
 
-class BadInput(Exception):
+class BadInputError(Exception):
     """What the user gave cannot be used."""
 
 
-class Lacks(Exception):
+class RequirementError(Exception):
     """What the user asked for cannot be had here."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.project import DISTRIBUTION
 
 EXTRA_OF: Mapping[str, str] = MappingProxyType(
@@ -35,19 +35,19 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
 """Module -> the extra of pyproject.toml that brings it."""
 
 
-def lacking(error: ModuleNotFoundError) -> Lacks | None:
+def lacking(error: ModuleNotFoundError) -> RequirementError | None:
     """The one line for a module that an extra brings; None for any other, whose absence is a mistake of ours."""
     module = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:
         return None
-    return Lacks(f"{module} is not installed; {install(extra)} provides it")
+    return RequirementError(f"{module} is not installed; {install(extra)} provides it")
 
 
 def check_installed(extra: str) -> None:
-    """Raise Lacks unless all modules of an extra can be imported."""
+    """Raise RequirementError unless all modules of an extra can be imported."""
     for module in missing_of(extra):
-        raise Lacks(f"{module} is not installed; {install(extra)} provides it")
+        raise RequirementError(f"{module} is not installed; {install(extra)} provides it")
 
 
 def missing_of(extra: str) -> list[str]:

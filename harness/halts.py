@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.journal import Journal, Line
 
 VIOLATION = "violation"
@@ -38,7 +38,7 @@ class BreakPlace(Struct, frozen=True):
 def break_place(text: str) -> BreakPlace:
     """Of ``--break-at``.
 
-    Raises BadInput for what is no place at all.
+    Raises BadInputError for what is no place at all.
     """
     if text.isdecimal():
         return BreakPlace(text, line=int(text))
@@ -47,10 +47,10 @@ def break_place(text: str) -> BreakPlace:
     number = text.removeprefix(STEP)
     if number != text:
         if not number.isdecimal() or int(number) < 1:
-            raise BadInput(f"--break-at {text}: must be {STEP}NUMBER, and the first step has number 1")
+            raise BadInputError(f"--break-at {text}: must be {STEP}NUMBER, and the first step has number 1")
         return BreakPlace(text, step=int(number))
     if not text.strip() or text.startswith("-"):
-        raise BadInput(f"--break-at {text!r}: must be {ALLOWED}")
+        raise BadInputError(f"--break-at {text!r}: must be {ALLOWED}")
     return BreakPlace(text, name=text)
 
 

@@ -32,7 +32,7 @@ INVARIANTS: Final[ValueRegistry[Make]] = ValueRegistry("invariant", "mews.invari
 def made(named: Iterable[str] = ()) -> list[Invariant[Any]]:
     """Each anew, for one run: those of installed packages, and those that the scenario names.
 
-    Raises NotRegistered.
+    Raises NotRegisteredError.
     """
     makers = dict.fromkeys(INVARIANTS.find(name) for name in (*INVARIANTS.others(), *named))
     return [make() for make in makers]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.client.kubeconfig.access import check_kubeconfig_context, contexts
 from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.names import must_be
@@ -29,11 +29,12 @@ def write_kubeconfig(path: Path, *, server: Mapping[str, Any], user: Mapping[str
 
 
 def check_kubeconfig(path: Path, context: str | None) -> None:
-    """Raise BadInput for a file of the user's that is no kubeconfig, or lacks the context: before anything is made."""
+    """Raise BadInputError for a file of the user's that is no kubeconfig, or lacks the context: before anything is
+    made."""
     try:
         known = contexts(str(path))
         if known and context is not None and context not in known:
-            raise BadInput(f"--context {context}: {must_be(context, known)}")
+            raise BadInputError(f"--context {context}: {must_be(context, known)}")
         check_kubeconfig_context(str(path), context)
     except KubeconfigError as error:
-        raise BadInput(f"--kubeconfig {error}") from None
+        raise BadInputError(f"--kubeconfig {error}") from None

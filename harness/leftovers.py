@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.emulator.hostd.mounts import unmount
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.own_files import make_own_folder, write_own
 
 OWNER = "MEWS_OWNER"
@@ -49,12 +49,14 @@ def runtime_folder() -> str | None:
 def make_runtime_folder(prefix: str) -> Path:
     """A fresh one of this run, which its owner alone may enter.
 
-    Raises Lacks where there is none to be had.
+    Raises RequirementError where there is none to be had.
     """
     try:
         return Path(tempfile.mkdtemp(prefix=prefix, dir=runtime_folder()))
     except OSError as error:
-        raise Lacks(f"no folder for sockets and servers: {error.strerror}; set XDG_RUNTIME_DIR or TMPDIR") from error
+        raise RequirementError(
+            f"no folder for sockets and servers: {error.strerror}; set XDG_RUNTIME_DIR or TMPDIR"
+        ) from error
 
 
 def born(pid: int) -> str:
@@ -81,14 +83,16 @@ class RuntimeFolder:
     def below(cls, state: Path, name: str) -> RuntimeFolder:
         """A fresh one that outlives this process, which its owner alone may enter.
 
-        Raises Lacks where it cannot be made.
+        Raises RequirementError where it cannot be made.
         """
         folder = state / name
         try:
             make_own_folder(folder)
             return cls(folder)
         except OSError as error:
-            raise Lacks(f"{folder}: cannot be written: {error.strerror}; set XDG_STATE_HOME or HOME") from error
+            raise RequirementError(
+                f"{folder}: cannot be written: {error.strerror}; set XDG_STATE_HOME or HOME"
+            ) from error
 
     @classmethod
     def claim(cls, folder: Path) -> RuntimeFolder | None:
@@ -149,9 +153,9 @@ def end_containers(folder: Path) -> None:
     if not (folder / ENGINE_FILE).exists():
         return
     from mews.kube.emulated.kubelet.engine.client import remove_containers
-    from mews.kube.emulated.kubelet.errors import EngineUnavailable
+    from mews.kube.emulated.kubelet.errors import EngineUnavailableError
 
-    with contextlib.suppress(EngineUnavailable):
+    with contextlib.suppress(EngineUnavailableError):
         remove_containers(str(folder).__eq__)
 
 
@@ -254,7 +258,7 @@ def _swept(folders: list[Path], remove: Callable[[Path], None]) -> tuple[list[Pa
             continue
         try:
             remove(folder)
-        except Lacks as error:
+        except RequirementError as error:
             wrong.append(f"{folder}: {error}")
             owned.abandon()
         else:
@@ -266,7 +270,7 @@ def _swept(folders: list[Path], remove: Callable[[Path], None]) -> tuple[list[Pa
 def delete_kind_cluster(folder: Path) -> None:
     """Delete the kind cluster of a runtime folder, though it is just being created.
 
-    Raises Lacks where that fails.
+    Raises RequirementError where that fails.
     """
     end_creation(folder)
     name = _kind_name(folder)
@@ -276,12 +280,12 @@ def delete_kind_cluster(folder: Path) -> None:
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_DELETE_S, start_new_session=True
         )
     except FileNotFoundError as error:
-        raise Lacks(f"kind cluster {name} could not be deleted: kind is not on PATH") from error
+        raise RequirementError(f"kind cluster {name} could not be deleted: kind is not on PATH") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Lacks(f"kind cluster {name} could not be deleted: {error}") from error
+        raise RequirementError(f"kind cluster {name} could not be deleted: {error}") from error
     if done.returncode != 0:
         output = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise Lacks(f"kind cluster {name} could not be deleted: {output}")
+        raise RequirementError(f"kind cluster {name} could not be deleted: {output}")
 
 
 def _kind_name(folder: Path) -> str:

@@ -10,10 +10,10 @@ from msgspec import Struct, field
 
 from mews.dialects import DIALECTS
 from mews.harness.backends import BACKENDS, DEFAULT_BACKEND, backend_of, backends_that
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.halts import Halt
 from mews.names import must_be
-from mews.registry import NotRegistered
+from mews.registry import NotRegisteredError
 
 MOST_SEED = 2**63 - 1
 MOST_RUNS = 1_000_000
@@ -60,7 +60,7 @@ class RunOptions(Struct, frozen=True):
 def time_of(cluster: str, time: str | None) -> str:
     """The time to run in.
 
-    Raises BadInput for a cluster, a time or a pair of them that is none.
+    Raises BadInputError for a cluster, a time or a pair of them that is none.
     """
     check_choice("--cluster", cluster, tuple(BACKENDS))
     times = backend_of(cluster).times
@@ -69,94 +69,98 @@ def time_of(cluster: str, time: str | None) -> str:
     check_choice("--time", time, ("virtual", "wall"))
     if time not in times:
         allowed = ", ".join(times)
-        raise BadInput(f"--time {time}: --cluster {cluster} runs in {allowed} time only; virtual time needs embedded")
+        raise BadInputError(
+            f"--time {time}: --cluster {cluster} runs in {allowed} time only; virtual time needs embedded"
+        )
     return time
 
 
 def check_available(cluster: str) -> None:
-    """Raise Lacks for a cluster whose programs are not on this machine."""
+    """Raise RequirementError for a cluster whose programs are not on this machine."""
     backend_of(cluster).check_available()
 
 
 def check_choice(option: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raise BadInput unless the value is one of those."""
+    """Raise BadInputError unless the value is one of those."""
     if value not in allowed:
-        raise BadInput(f"{option} {value}: {must_be(value, allowed)}")
+        raise BadInputError(f"{option} {value}: {must_be(value, allowed)}")
 
 
 def check_dialect(dialect: str | None) -> None:
-    """Raise BadInput for a dialect that there is not; None is the scenario's own."""
+    """Raise BadInputError for a dialect that there is not; None is the scenario's own."""
     if dialect is None:
         return
     try:
         DIALECTS.find(dialect)
-    except NotRegistered as error:
-        raise BadInput(f"--dialect {dialect}: {error.reason}") from error
+    except NotRegisteredError as error:
+        raise BadInputError(f"--dialect {dialect}: {error.reason}") from error
 
 
 def check_speed(speed: float) -> None:
-    """Raise BadInput unless above 0."""
+    """Raise BadInputError unless above 0."""
     if not 0 < speed < float("inf"):
-        raise BadInput(f"--speed {speed:g}: must be above 0")
+        raise BadInputError(f"--speed {speed:g}: must be above 0")
 
 
 def check_pace(dialect: str | None, speed: float) -> None:
-    """Raise BadInput for a dialect that there is not, and for a speed that is not above 0."""
+    """Raise BadInputError for a dialect that there is not, and for a speed that is not above 0."""
     check_dialect(dialect)
     check_speed(speed)
 
 
 def check_run_options(options: RunOptions, jobs: int) -> None:
-    """Raise BadInput unless these go together, and with that many runs at once: more than one in virtual time only,
-    since in wall-clock time they would wait for each other's processors and miss their limits, so that a verdict would
-    depend on how many there are."""
+    """Raise BadInputError unless these go together, and with that many runs at once: more than one in virtual time
+    only, since in wall-clock time they would wait for each other's processors and miss their limits, so that a verdict
+    would depend on how many there are."""
     check_speed(options.speed)
     if options.timeout_s is not None and options.timeout_s <= 0:
-        raise BadInput(f"--timeout {options.timeout_s:g}: must be above 0")
+        raise BadInputError(f"--timeout {options.timeout_s:g}: must be above 0")
     if not backend_of(options.cluster).is_the_users:
         for option, value in {"--kubeconfig": options.kubeconfig, "--context": options.context}.items():
             if value is not None:
                 these = " or ".join(backends_that(lambda backend: backend.is_the_users))
-                raise BadInput(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
+                raise BadInputError(f"{option} {value}: only with --cluster {these}, not with {options.cluster}")
     if options.keep and options.time == "virtual":
-        raise BadInput("--keep: virtual time leaves nothing to keep; only with --time wall or another --cluster")
+        raise BadInputError("--keep: virtual time leaves nothing to keep; only with --time wall or another --cluster")
     if options.speed != 1.0 and options.time == "virtual":
-        raise BadInput(
+        raise BadInputError(
             f"--speed {options.speed:g}: virtual time has no speed; only with --time wall or another --cluster"
         )
     if jobs < 1:
-        raise BadInput(f"--jobs {jobs}: must be at least 1")
+        raise BadInputError(f"--jobs {jobs}: must be at least 1")
     if jobs > 1 and options.time != "virtual":
-        raise BadInput(f"--jobs {jobs}: in virtual time only; runs in {options.time} time would slow each other down")
+        raise BadInputError(
+            f"--jobs {jobs}: in virtual time only; runs in {options.time} time would slow each other down"
+        )
 
 
 def seeds_wanted(seed: int | None, seeds: str | None) -> Sequence[int] | None:
     """Of ``--seed`` and ``--seeds``; None: each scenario's own.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if seed is not None and seeds is not None:
-        raise BadInput(f"--seed {seed} --seeds {seeds}: only one of the two")
+        raise BadInputError(f"--seed {seed} --seeds {seeds}: only one of the two")
     if seed is not None and not 0 <= seed <= MOST_SEED:
-        raise BadInput(f"--seed {seed}: must be from 0 to {MOST_SEED}")
+        raise BadInputError(f"--seed {seed}: must be from 0 to {MOST_SEED}")
     return seeds_of(seeds) if seeds is not None else None if seed is None else [seed]
 
 
 def seeds_of(text: str) -> range:
     """``A-B`` with both ends, or one number.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     first, dash, last = text.partition("-")
     try:
         low = int(first)
         high = int(last) if dash else low
     except ValueError:
-        raise BadInput(f"--seeds {text}: must be A-B, for example 1-100") from None
+        raise BadInputError(f"--seeds {text}: must be A-B, for example 1-100") from None
     if high < low:
-        raise BadInput(f"--seeds {text}: the first must not be above the last")
+        raise BadInputError(f"--seeds {text}: the first must not be above the last")
     if not (low >= 0 and high <= MOST_SEED):
-        raise BadInput(f"--seeds {text}: must be from 0 to {MOST_SEED}")
+        raise BadInputError(f"--seeds {text}: must be from 0 to {MOST_SEED}")
     if high - low >= MOST_RUNS:
-        raise BadInput(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} are allowed")
+        raise BadInputError(f"--seeds {text}: these are {high - low + 1}; at most {MOST_RUNS} are allowed")
     return range(low, high + 1)

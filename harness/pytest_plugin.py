@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     ini = {f"mews_{name}": str(config.getini(f"mews_{name}") or "") or None for name in _OPTIONS}
     if not any(value is not None for value in (*given.values(), *ini.values())):
         return
-    from mews.harness.errors import BadInput
+    from mews.harness.errors import BadInputError
     from mews.harness.testkit.settings import Settings, merged, settings_of
 
     chosen = [Settings()]
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
             name = option.replace("--mews-", "").removeprefix("mews_")
             try:
                 chosen.append(settings_of({name: value}, folders))
-            except BadInput as error:
+            except BadInputError as error:
                 equals = "" if option.startswith("--") else " ="
                 raise pytest.UsageError(f"{option}{equals} {value}: {str(error).partition(': ')[2]}") from None
     config.stash[_SETTINGS] = merged(*chosen)
@@ -136,7 +136,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _check_marker(item: pytest.Item, used: Sequence[str]) -> None:
-    from mews.harness.errors import BadInput
+    from mews.harness.errors import BadInputError
     from mews.harness.testkit.settings import settings_of
 
     taken = tuple(dict.fromkeys(word for name in used for word in _TAKEN[name]))
@@ -146,7 +146,7 @@ def _check_marker(item: pytest.Item, used: Sequence[str]) -> None:
         wrong = ""
         try:
             settings_of(marker.kwargs, [item.path.parent])
-        except BadInput as error:
+        except BadInputError as error:
             wrong = str(error)
         if wrong:  # not while it is handled: pytest would show the one as the cause of the other
             name, _, rest = wrong.partition(": ")
@@ -298,12 +298,12 @@ def mews_cluster(
 
 
 def _read_images(file: Path) -> Mapping[str, Any]:
-    from mews.harness.errors import BadInput
+    from mews.harness.errors import BadInputError
     from mews.harness.scenario.images import read_images
 
     try:
         return read_images(file)
-    except BadInput as error:
+    except BadInputError as error:
         raise pytest.UsageError(str(error)) from error
 
 
@@ -398,7 +398,7 @@ def _link(file: Path, config: pytest.Config) -> dict[str, Any]:
 def _available(config: pytest.Config, *, served: bool = False) -> str:
     """The cluster that is asked for. Where it cannot be had the test is skipped; one that is served, or not embedded,
     needs the distribution's extra."""
-    from mews.harness.errors import Lacks
+    from mews.harness.errors import RequirementError
     from mews.harness.extras import check_installed
     from mews.harness.options import check_available
 
@@ -407,6 +407,6 @@ def _available(config: pytest.Config, *, served: bool = False) -> str:
         if served or name != "embedded":
             check_installed("cluster")
         check_available(name)
-    except Lacks as error:
+    except RequirementError as error:
         pytest.skip(str(error))
     return name

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.harness.errors import BadInput, Lacks, unreadable
+from mews.harness.errors import BadInputError, RequirementError, unreadable
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Result
 from mews.own_files import append_own
@@ -49,16 +49,16 @@ class Shard(Struct, frozen=True):
 def shard_of(text: str, environment: Mapping[str, str] = os.environ) -> Shard:
     """``I/N``, or ``index/N`` in a pod of an Indexed Job.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     first, slash, last = text.partition("/")
     if first == BY_INDEX and slash:
         index = environment.get(INDEX, "")
         if not _is_whole(index):
-            raise BadInput(f"--shard {text}: {INDEX}: {index!r}: must be a whole number, as Indexed Jobs set it")
+            raise BadInputError(f"--shard {text}: {INDEX}: {index!r}: must be a whole number, as Indexed Jobs set it")
         first = str(int(index) + 1)
     if not _is_whole(first) or not _is_whole(last) or not 1 <= int(first) <= int(last):
-        raise BadInput(f"--shard {text}: must be I/N with I from 1 to N, for example 2/4, or {BY_INDEX}/N")
+        raise BadInputError(f"--shard {text}: must be I/N with I from 1 to N, for example 2/4, or {BY_INDEX}/N")
     return Shard(int(first), int(last))
 
 
@@ -83,16 +83,16 @@ def sweep_options(results: str | None, resume: bool, shard: str | None, json_fil
     """Of ``--results``, ``--resume`` and ``--shard``. Resuming goes on with the file beside that of ``--json`` where
     none is named.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if resume and results is None:
         if json_file in (None, STDOUT):
-            raise BadInput("--resume: requires --results FILE, which records what has run")
+            raise BadInputError("--resume: requires --results FILE, which records what has run")
         results = str(Path(str(json_file)).with_suffix(".jsonl"))
     if resume and results == STDOUT:
-        raise BadInput("--results -: cannot be resumed; name a file")
+        raise BadInputError("--results -: cannot be resumed; name a file")
     if results not in (None, STDOUT) and (Path(results).is_dir() or not Path(results).absolute().parent.is_dir()):
-        raise BadInput(f"--results {results}: must be a file in an existing folder")
+        raise BadInputError(f"--results {results}: must be a file in an existing folder")
     return SweepOptions(results, resume, Shard() if shard is None else shard_of(shard))
 
 
@@ -145,14 +145,14 @@ class ResultsFile:
         path = Path(where)
         if path.exists() and path.stat().st_size:
             if not options.resume:
-                raise BadInput(f"--results {path}: already exists: use --resume to continue it")
+                raise BadInputError(f"--results {path}: already exists: use --resume to continue it")
             self._take_over(path)
 
     def _take_over(self, path: Path) -> None:
         entries, whole = read_entries(path)
         for number, entry in enumerate(entries, start=1):
             if entry["sweep"] != self._sweep or entry["items"] != self._items:
-                raise BadInput(
+                raise BadInputError(
                     f"--results {path}:{number}: belongs to another sweep: scenarios, options or seeds differ"
                 )
             self.known[entry["item"]] = entry["result"]
@@ -167,7 +167,7 @@ class ResultsFile:
     def append(self, item: int, run: Run) -> None:
         """Write a run that has ended.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         where = self._options.results
         if where is None:
@@ -181,7 +181,7 @@ class ResultsFile:
             with append_own(Path(where)) as file:
                 file.write(text.encode("utf-8"))
         except OSError as error:
-            raise Lacks(f"--results {where}: cannot be written: {error.strerror}") from error
+            raise RequirementError(f"--results {where}: cannot be written: {error.strerror}") from error
 
 
 class KeptRuns:
@@ -197,7 +197,7 @@ class KeptRuns:
     ) -> KeptRuns:
         """Of these scenarios with these seeds.
 
-        Raises BadInput.
+        Raises BadInputError.
         """
         runs = [(scenario.name, *map(_digest, (scenario.path, *scenario.included)), seed) for scenario, seed in plan]
         how = (options.cluster, options.time, options.speed, options.dialect, options.timeout_s)
@@ -233,12 +233,12 @@ def entry_text(sweep: str, item: int, items: int, document: Mapping[str, Any]) -
 def read_entries(path: Path) -> tuple[list[dict[str, Any]], int]:
     """The entries of a results file, and how many bytes they are: what follows is a line that was cut off.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise BadInput(unreadable(path, error)) from None
+        raise BadInputError(unreadable(path, error)) from None
     entries, whole = [], 0
     for number, line in enumerate(data.splitlines(keepends=True), start=1):
         if not line.endswith(b"\n"):
@@ -253,7 +253,9 @@ def read_entries(path: Path) -> tuple[list[dict[str, Any]], int]:
             }
             result_of(kept["result"])
         except (ValueError, TypeError, KeyError):
-            raise BadInput(f"{path}:{number}: not a result of a sweep: must be a line that --results wrote") from None
+            raise BadInputError(
+                f"{path}:{number}: not a result of a sweep: must be a line that --results wrote"
+            ) from None
         entries.append(kept)
         whole += len(line)
     return entries, whole
@@ -263,7 +265,7 @@ def merged(paths: Sequence[Path]) -> tuple[str, int, dict[int, Mapping[str, Any]
     """The sweep, its number of items, and all their results by number, from the files of its parts. Of an item that ran
     twice the last result counts, but none that broke before one that did not.
 
-    Raises BadInput for files of several sweeps, and for items that are in none.
+    Raises BadInputError for files of several sweeps, and for items that are in none.
     """
     sweep, items = "", 0
     found: dict[int, Mapping[str, Any]] = {}
@@ -272,7 +274,7 @@ def merged(paths: Sequence[Path]) -> tuple[str, int, dict[int, Mapping[str, Any]
             if not sweep:
                 sweep, items = entry["sweep"], entry["items"]
             if (entry["sweep"], entry["items"]) != (sweep, items):
-                raise BadInput(f"{path}:{number}: belongs to another sweep than the first file")
+                raise BadInputError(f"{path}:{number}: belongs to another sweep than the first file")
             before = found.get(entry["item"])
             if before is None or before["verdict"] == "error" or entry["result"]["verdict"] != "error":
                 found[entry["item"]] = entry["result"]
@@ -280,7 +282,7 @@ def merged(paths: Sequence[Path]) -> tuple[str, int, dict[int, Mapping[str, Any]
     if not items or missing:
         shown = ", ".join(str(item + 1) for item in missing[:5]) + (", …" if len(missing) > 5 else "")
         what = f"{len(missing)} of {items} runs are missing ({shown})" if items else "there is no result"
-        raise BadInput(f"{', '.join(map(str, paths))}: {what}: run their shards, or --resume them")
+        raise BadInputError(f"{', '.join(map(str, paths))}: {what}: run their shards, or --resume them")
     return sweep, items, {item: found[item] for item in range(items)}
 
 

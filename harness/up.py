@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.ports.cluster import ReachableCluster
 from mews.own_files import write_own
 
@@ -118,23 +118,23 @@ def _with_kubeconfig_in(folder: Path, ready: Mapping[str, Any]) -> dict[str, Any
 async def _restore(session: LiveSession, snapshot: Mapping[str, Any]) -> None:
     """Make the session so; what it is not is logged.
 
-    Raises BadInput for a snapshot that cannot be restored.
+    Raises BadInputError for a snapshot that cannot be restored.
     """
     await session.watched()
     try:
         for problem in await session.restore(snapshot):
             log.warning("--snapshot: not as it was: %s", problem)
     except ValueError as error:
-        raise BadInput(f"--snapshot: {error}") from error
+        raise BadInputError(f"--snapshot: {error}") from error
 
 
 async def _announced(cluster: ReachableCluster) -> bool:
     """Whether all devices are announced, in the end; if not, it is said why."""
-    from mews.harness.errors import Lacks
+    from mews.harness.errors import RequirementError
 
     try:
         await cluster.announced()
-    except Lacks as error:
+    except RequirementError as error:
         log.warning("%s", error)
         return False
     return True

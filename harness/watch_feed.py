@@ -12,7 +12,7 @@ from collections.abc import Callable, MutableMapping
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Gone, Unavailable
+from mews.kube.api.errors import ApiError, GoneError, UnavailableError
 from mews.kube.api.objects import Object, key_of, uid_of, version_of
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import EventType, KubeApi, WatchEvent
@@ -79,13 +79,13 @@ class Feed:
                 version = await self._watch(version)
                 backoff_s = _FIRST_BACKOFF_S
                 continue
-            except Gone:
+            except GoneError:
                 version = ""
                 continue
             except ApiError as error:
                 log.warning("feed of %s refused: %s", self.resource.plural, error)
                 version = ""
-            except Unavailable as error:
+            except UnavailableError as error:
                 log.info("feed of %s broken: %s", self.resource.plural, error)
                 version = self._last or version
             await rest(backoff_s)

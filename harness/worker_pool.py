@@ -18,7 +18,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct, field
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 
 R = TypeVar("R")
 
@@ -67,8 +67,8 @@ class WorkerPool(Generic[R]):
     def run(self, count: int) -> Iterator[R]:
         """The results of items 0 to ``count`` - 1, in that order, each as soon as those before it are there.
 
-        An interrupt ends the workers, gives what has ended out of turn, and is raised then. Raises Lacks where not
-        even one worker can be started.
+        An interrupt ends the workers, gives what has ended out of turn, and is raised then. Raises RequirementError
+        where not even one worker can be started.
         """
         self._left = deque(range(count))
         gc.collect()
@@ -98,7 +98,7 @@ class WorkerPool(Generic[R]):
             except OSError as error:
                 if self._workers:
                     return  # fewer do as well
-                raise Lacks(f"no worker process can be started: {error.strerror or error}") from error
+                raise RequirementError(f"no worker process can be started: {error.strerror or error}") from error
             self._workers.append(worker)
             self._assign(worker)
 

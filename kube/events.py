@@ -11,7 +11,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, ephemeral_containers_of, init_containers_of, timestamp
 from mews.kube.api.resources import EVENTS
 from mews.kube.client.port import Patch
@@ -183,7 +183,7 @@ class EventRecorder:
             except ApiError as error:
                 self._context.log.info("event %s refused: %s", sighting.body["reason"], error)
                 return
-            except Unavailable:
+            except UnavailableError:
                 await rest(_RETRY_S)
 
     async def _write(self, sighting: _Sighting) -> None:
@@ -197,11 +197,11 @@ class EventRecorder:
                 await kube.patch(EVENTS, known.name, change, kind=Patch.MERGE, namespace=known.namespace)
                 self._posted[key] = _Posted(known.name, known.namespace, known.count + 1)
                 return
-            except NotFound:
+            except NotFoundError:
                 pass
         try:
             await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
-        except AlreadyExists:
+        except AlreadyExistsError:
             sighting.body["metadata"]["name"] = self._name(sighting.body["involvedObject"]["name"])
             await kube.create(EVENTS, sighting.body, namespace=sighting.namespace)
         self._posted[key] = _Posted(sighting.body["metadata"]["name"], sighting.namespace, 1)

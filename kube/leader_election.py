@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, micro_timestamp
 from mews.kube.api.resources import LEASES
 from mews.kube.client.port import KubeApi
@@ -91,16 +91,16 @@ class LeaderElection:
         try:
             try:
                 there = await kube.get(LEASES, self._name, namespace=self._namespace)
-            except NotFound:
+            except NotFoundError:
                 body = {"metadata": {"name": self._name}, "spec": self._spec(now_s, acquired_s=now_s, transitions=0)}
                 await kube.create(LEASES, body, namespace=self._namespace)
             else:
                 if not self._free(there, now_s):
                     return False
                 await kube.replace(LEASES, self._ours(there, now_s), namespace=self._namespace)
-        except Conflict:
+        except ConflictError:
             return False  # somebody else was sooner
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             record(self._context.log, "lease-not-renewed", lease=self._name, error=str(error))
             return False
         self._renewed_s = now_s
@@ -144,7 +144,7 @@ class _LeadersKube:
 
         async def write(*arguments: Any, **options: Any) -> Any:
             if not self._election.leads:
-                raise Unavailable(f"{name}: not sent: the lease is not held any more")
+                raise UnavailableError(f"{name}: not sent: the lease is not held any more")
             return await method(*arguments, **options)
 
         return write

@@ -25,7 +25,7 @@ DEFAULT = ("kubecomp",)
 """What a stack has that says nothing else."""
 
 
-class UnusableSystem(ValueError):
+class UnusableSystemError(ValueError):
     """A system of somebody else's that an entry point names and that cannot be loaded; one line."""
 
 
@@ -37,7 +37,7 @@ def names() -> tuple[str, ...]:
 def system(name: str) -> System:
     """The system of that name.
 
-    Raises KeyError where there is none, UnusableSystem for one that cannot be loaded.
+    Raises KeyError where there is none, UnusableSystemError for one that cannot be loaded.
     """
     if name in OURS:
         module, _, attribute = OURS[name].partition(":")
@@ -48,10 +48,10 @@ def system(name: str) -> System:
         try:
             loaded = point.load()
         except (ImportError, AttributeError) as error:
-            raise UnusableSystem(f"{where} cannot be loaded: {error}") from error
+            raise UnusableSystemError(f"{where} cannot be loaded: {error}") from error
         if not isinstance(loaded, System) or loaded.name != name:
             what = loaded.name if isinstance(loaded, System) else type(loaded).__name__
-            raise UnusableSystem(f"{where} is {what!r}: must be a mews.kube.system.system.System of that name")
+            raise UnusableSystemError(f"{where} is {what!r}: must be a mews.kube.system.system.System of that name")
         return loaded
     raise KeyError(name)
 
@@ -64,7 +64,7 @@ def each_usable() -> Iterator[tuple[str, System]]:
     for name in names()[len(OURS) :]:
         try:
             found = system(name)
-        except UnusableSystem:
+        except UnusableSystemError:
             continue
         yield name, found
 

@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     on_kind = "kind" in (config.option.markexpr or "")
     for item in items:
         if item.get_closest_marker("wall") is not None or item.get_closest_marker("kind") is not None:
-            item.add_marker(pytest.mark.flaky(reruns=2, rerun_except=["^Lacks: "]))
+            item.add_marker(pytest.mark.flaky(reruns=2, rerun_except=["^RequirementError: "]))
         if item.get_closest_marker("nightly") is not None and not os.environ.get("MEWS_NIGHTLY"):
             item.add_marker(pytest.mark.skip(reason="one of many of its kind: runs nightly (MEWS_NIGHTLY=1)"))
         if item.get_closest_marker("kind") is not None and not on_kind:

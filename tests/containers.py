@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from mews.kube.emulated.kubelet.engine.client import OWNER_LABEL
-from mews.kube.emulated.kubelet.errors import EngineUnavailable
+from mews.kube.emulated.kubelet.errors import EngineUnavailableError
 
 PROGRAM = r"""
 #include <dirent.h>
@@ -72,7 +72,7 @@ def image_lacks() -> str:
         check_engine()
     except ModuleNotFoundError as error:
         return f"{error.name} is not installed"
-    except EngineUnavailable as error:
+    except EngineUnavailableError as error:
         return str(error)
     return "" if shutil.which("gcc") else "no gcc to build a static program with"
 

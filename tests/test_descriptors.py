@@ -21,7 +21,7 @@ import pytest
 
 from mews.descriptors import Refusals, TooFewDescriptorsError, ensure_descriptors, exhausted
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.options import RunOptions
 from mews.harness.report.run import Run
 from mews.harness.scenario.loader import load_scenario, shipped
@@ -88,7 +88,7 @@ def test_a_soft_limit_is_raised_as_far_as_needed(monkeypatch: pytest.MonkeyPatch
 
 def test_exhaustion_is_seen_through_groups_and_causes():
     full = OSError(errno.EMFILE, "Too many open files")
-    lacking = Lacks("no folder")
+    lacking = RequirementError("no folder")
     lacking.__cause__ = full
     assert exhausted(ExceptionGroup("several", [ValueError(), lacking]))
     assert exhausted(OSError(errno.ENFILE, "in the whole system"))
@@ -109,7 +109,9 @@ def test_a_run_that_runs_out_of_them_is_one_line_and_no_report(monkeypatch: pyte
 
     monkeypatch.setattr(Engine, "_run", full)
     scenario = load_scenario(shipped("scenario", "demo"))
-    with pytest.raises(BadInput, match=r"^scenario demo: too many open files; this process may have \d+ .*ulimit -n"):
+    with pytest.raises(
+        BadInputError, match=r"^scenario demo: too many open files; this process may have \d+ .*ulimit -n"
+    ):
         Engine(RunOptions()).run(scenario)
     found = Engine(RunOptions()).attempt(scenario, 1)
     assert (found.result.verdict, found.bad_input, found.result.report) == ("error", True, "")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mews.registry import CannotLoad, NotRegistered, ValueRegistry, is_reference, load, looking_in
+from mews.registry import CannotLoadError, NotRegisteredError, ValueRegistry, is_reference, load, looking_in
 
 
 def whole(name, value):
@@ -69,20 +69,20 @@ def test_groups_of_others_are_none_of_ours():
 def test_an_unknown_name_is_refused_in_one_line_that_lists_what_there_is(numbers, tmp_path, monkeypatch):
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(NotRegistered) as refused:
+    with pytest.raises(NotRegisteredError) as refused:
         numbers.find("four")
     assert str(refused.value) == "number 'four': must be one of one, two, gone, three, or module:attribute"
 
 
 def test_a_value_of_another_type_is_refused_by_what_it_must_be(numbers):
-    with pytest.raises(NotRegistered, match="number 'two': is a float; must be an int"):
+    with pytest.raises(NotRegisteredError, match="number 'two': is a float; must be an int"):
         numbers.find("two")
 
 
 def test_a_package_that_cannot_be_loaded_is_told_in_one_line(numbers, tmp_path, monkeypatch):
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(NotRegistered, match=r"number 'gone': not_there:X cannot be loaded: ModuleNotFoundError"):
+    with pytest.raises(NotRegisteredError, match=r"number 'gone': not_there:X cannot be loaded: ModuleNotFoundError"):
         numbers.find("gone")
 
 
@@ -90,7 +90,7 @@ def test_a_module_of_the_scenarios_folder_comes_first(tmp_path):
     (tmp_path / "here_only.py").write_text("VALUE = 7\n")
     with looking_in(tmp_path):
         assert load("here_only:VALUE") == 7
-    with pytest.raises(CannotLoad):
+    with pytest.raises(CannotLoadError):
         load("here_only_not:VALUE")
 
 
@@ -108,7 +108,7 @@ def test_two_folders_may_have_modules_of_one_name(tmp_path):
 
 def test_what_goes_wrong_in_the_users_module_is_one_line(tmp_path):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('two\\nlines')\n")
-    with looking_in(tmp_path), pytest.raises(CannotLoad) as error:
+    with looking_in(tmp_path), pytest.raises(CannotLoadError) as error:
         load("broken_module:VALUE")
     assert str(error.value) == "broken_module:VALUE cannot be loaded: RuntimeError: two lines"
 

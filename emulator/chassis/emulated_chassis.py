@@ -13,13 +13,13 @@ from typing import Any
 
 from mews.emulator.chassis.agenda import Action, Agenda
 from mews.emulator.chassis.errors import (
-    AlreadyAttached,
-    Cancelled,
-    LinkDown,
-    MissingPort,
-    Refusal,
-    UncabledPort,
-    UnknownPort,
+    AlreadyAttachedError,
+    LinkDownError,
+    MissingPortError,
+    MoveCancelledError,
+    RefusalError,
+    UncabledPortError,
+    UnknownPortError,
 )
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.faults.board import FaultBoard
@@ -96,7 +96,7 @@ class EmulatedChassis:
     def row(self, device: str, now_s: float) -> DeviceRow:
         """One row of the table.
 
-        Raises UnknownDevice.
+        Raises UnknownDeviceError.
         """
         self.settle(now_s)
         return self._table.row(device)
@@ -104,7 +104,7 @@ class EmulatedChassis:
     def device(self, device: str) -> DeviceSpec:
         """Return the inventory record of the device with that ID.
 
-        Raises UnknownDevice.
+        Raises UnknownDeviceError.
         """
         return self._table.spec(device)
 
@@ -161,7 +161,7 @@ class EmulatedChassis:
         self.settle(now_s)
         if operation.settled:
             return False
-        operation.refusal, operation.settled = Cancelled(f"operation {operation.number}: cancelled"), True
+        operation.refusal, operation.settled = MoveCancelledError(f"operation {operation.number}: cancelled"), True
         operation.due_s = operation.answer_s = self._now_s
         self._landed(operation)
         self._emit_finished(operation)
@@ -208,26 +208,26 @@ class EmulatedChassis:
             operation.last(self._latencies[operation.kind].draw(self._rng))
         self.faults.strike(operation)
 
-    def _refusal(self, operation: Operation) -> Refusal | None:
+    def _refusal(self, operation: Operation) -> RefusalError | None:
         try:
             row = self._table.row(operation.device)
             if operation.kind is OperationKind.ATTACH:
                 if row.port is not None:
-                    raise AlreadyAttached(f"device {row.device!r}: is on port {row.port}")
+                    raise AlreadyAttachedError(f"device {row.device!r}: is on port {row.port}")
                 self._check_port(operation.port)
                 if not row.link:
-                    raise LinkDown(f"device {row.device!r}: its link is down")
-        except Refusal as refusal:
+                    raise LinkDownError(f"device {row.device!r}: its link is down")
+        except RefusalError as refusal:
             return refusal
         return None
 
     def _check_port(self, port: str | None) -> None:
         if not port:
-            raise MissingPort("no host port is given")
+            raise MissingPortError("no host port is given")
         if port not in self.spec.ports:
-            raise UnknownPort(f"port {port!r}: chassis {self.spec.name} has {', '.join(self.spec.ports)}")
+            raise UnknownPortError(f"port {port!r}: chassis {self.spec.name} has {', '.join(self.spec.ports)}")
         if self.spec.ports[port] is None:
-            raise UncabledPort(f"port {port!r}: no host is cabled to it")
+            raise UncabledPortError(f"port {port!r}: no host is cabled to it")
 
     def _complete(self, operation: Operation) -> None:
         if operation.settled:
@@ -246,7 +246,7 @@ class EmulatedChassis:
             if operation.refusal is None and operation.applies:
                 try:
                     self._move(operation.device, operation.port, operation.kind.value)
-                except Refusal as refusal:
+                except RefusalError as refusal:
                     operation.refusal = refusal
         self._emit_finished(operation)
         for action in operation.after:
@@ -275,7 +275,7 @@ class EmulatedChassis:
     def edit(self, device: str, port: str | None, now_s: float, *, cause: str = "edit") -> None:
         """Change the table at once, behind every client's back; straight from port to port if need be.
 
-        Raises UnknownDevice, UnknownPort, UncabledPort, NotStored.
+        Raises UnknownDeviceError, UnknownPortError, UncabledPortError, NotStoredError.
         """
         self.settle(now_s)
         self._table.row(device)
@@ -286,7 +286,7 @@ class EmulatedChassis:
     def insert(self, spec: DeviceSpec, now_s: float) -> None:
         """Put one more device into a slot.
 
-        Raises SlotsFull, DuplicateDevice, UnknownPort, UncabledPort, NotStored.
+        Raises SlotsFullError, DuplicateDeviceError, UnknownPortError, UncabledPortError, NotStoredError.
         """
         self.settle(now_s)
         if spec.port is not None:
@@ -305,7 +305,7 @@ class EmulatedChassis:
     def remove(self, device: str, now_s: float) -> None:
         """Pull a device out of its slot.
 
-        Raises UnknownDevice, NotStored.
+        Raises UnknownDeviceError, NotStoredError.
         """
         self.settle(now_s)
         old = self._table.remove(device)
@@ -314,7 +314,7 @@ class EmulatedChassis:
     def reset(self, now_s: float) -> None:
         """Table, faults, operations and chance as they were at the start; running operations get no answer.
 
-        Raises NotStored.
+        Raises NotStoredError.
         """
         self.settle(now_s)
         for operation in list(self._in_flight.values()):

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from mews.emulator.chassis.errors import Refusal
+from mews.emulator.chassis.errors import RefusalError
 from mews.emulator.chassis.table import DeviceRow
 
 
@@ -39,7 +39,7 @@ class Answer(Struct, frozen=True):
     ok: bool = True
     truth: bool = True
     lie: bool = False
-    refusal: Refusal | None = None
+    refusal: RefusalError | None = None
     rows: tuple[DeviceRow, ...] = ()
     status: int = 200
 
@@ -59,7 +59,7 @@ class Operation(Struct):
     start_s: float
     due_s: float
     answer_s: float
-    refusal: Refusal | None = None
+    refusal: RefusalError | None = None
     settled: bool = False
     rows: tuple[DeviceRow, ...] = ()
 
@@ -83,7 +83,7 @@ class Operation(Struct):
         self.due_s = self.start_s + max(seconds, 0.0)
         self.answer_s = max(self.due_s, self.start_s)
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: RefusalError) -> None:
         """Let the operation have no effect and be answered with this refusal, unless something else refused it
         before."""
         if self.refusal is None:

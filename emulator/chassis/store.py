@@ -18,21 +18,21 @@ class TableStore(Protocol):
     def save(self, row: DeviceSpec) -> None:
         """Write one row of the table.
 
-        Raises StoreFailed, having written nothing.
+        Raises StoreError, having written nothing.
         """
         ...
 
     def remove(self, device: str) -> None:
         """Delete the row of one device.
 
-        Raises StoreFailed, having deleted nothing.
+        Raises StoreError, having deleted nothing.
         """
         ...
 
     def replace(self, rows: Iterable[DeviceSpec]) -> None:
         """Write the whole table.
 
-        Raises StoreFailed, having written nothing.
+        Raises StoreError, having written nothing.
         """
         ...
 

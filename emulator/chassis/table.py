@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.emulator.chassis.errors import DuplicateDevice, NotStored, SlotsFull, StoreFailed, UnknownDevice
+from mews.emulator.chassis.errors import (
+    DuplicateDeviceError,
+    NotStoredError,
+    SlotsFullError,
+    StoreError,
+    UnknownDeviceError,
+)
 from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.chassis.store import TableStore
 
@@ -61,17 +67,17 @@ class DeviceTable:
     def row(self, device: str) -> DeviceRow:
         """Return the row of one device.
 
-        Raises UnknownDevice.
+        Raises UnknownDeviceError.
         """
         try:
             return self._rows[device]
         except KeyError:
-            raise UnknownDevice(f"device {device!r}: not in this chassis") from None
+            raise UnknownDeviceError(f"device {device!r}: not in this chassis") from None
 
     def spec(self, device: str) -> DeviceSpec:
         """The device's inventory record, with its present port.
 
-        Raises UnknownDevice.
+        Raises UnknownDeviceError.
         """
         self.row(device)
         return self._specs[device]
@@ -98,7 +104,7 @@ class DeviceTable:
     def move(self, device: str, port: str | None, t: float) -> str | None:
         """Put a device on a port, or on none, and return the port that it was on.
 
-        Raises UnknownDevice, NotStored.
+        Raises UnknownDeviceError, NotStoredError.
         """
         row, spec = self.row(device), replace(self._specs[device], port=port)
         self._keep(lambda: self._store.save(spec))
@@ -115,12 +121,12 @@ class DeviceTable:
     def insert(self, spec: DeviceSpec) -> None:
         """Put a device into an empty slot.
 
-        Raises DuplicateDevice, SlotsFull, NotStored.
+        Raises DuplicateDeviceError, SlotsFullError, NotStoredError.
         """
         if spec.id in self._rows:
-            raise DuplicateDevice(f"device {spec.id!r}: is in this chassis already")
+            raise DuplicateDeviceError(f"device {spec.id!r}: is in this chassis already")
         if len(self._rows) >= self._slots:
-            raise SlotsFull(f"device {spec.id!r}: all {self._slots} slots hold a device")
+            raise SlotsFullError(f"device {spec.id!r}: all {self._slots} slots hold a device")
         self._keep(lambda: self._store.save(spec))
         self._specs[spec.id] = spec
         self._show(DeviceRow(spec.id, spec.uuid, spec.port, spec.kind))
@@ -128,7 +134,7 @@ class DeviceTable:
     def remove(self, device: str) -> str | None:
         """Pull a device out of its slot and return the port that it was on.
 
-        Raises UnknownDevice, NotStored.
+        Raises UnknownDeviceError, NotStoredError.
         """
         row = self.row(device)
         self._keep(lambda: self._store.remove(device))
@@ -139,7 +145,7 @@ class DeviceTable:
     def reset(self) -> None:
         """Make the table again what the hardware file says.
 
-        Raises NotStored.
+        Raises NotStoredError.
         """
         self._keep(lambda: self._store.replace(self._start))
         self._fill(self._start)
@@ -151,5 +157,5 @@ class DeviceTable:
     def _keep(self, write: Callable[[], None]) -> None:
         try:
             write()
-        except StoreFailed as error:
-            raise NotStored(str(error)) from error
+        except StoreError as error:
+            raise NotStoredError(str(error)) from error

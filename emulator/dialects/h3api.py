@@ -16,9 +16,9 @@ from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.wire import (
     JSON,
     TEXT,
-    BadJson,
     DialectFace,
     Dropped,
+    JsonError,
     Pending,
     Request,
     Response,
@@ -94,7 +94,7 @@ class H3ApiFace:
             return self._failed(now_s, action, "too-large", 413)
         try:
             body = read_strings(request.body, ("gep", "port_gid", "dev_gid"))
-        except BadJson:
+        except JsonError:
             return self._failed(now_s, action, "bad-json", 400)
         if body["gep"] not in ("", "0"):
             return self._failed(now_s, action, "bad-gep", 200)

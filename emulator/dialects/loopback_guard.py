@@ -7,8 +7,8 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.emulator.chassis.errors import NotStored, Refusal
-from mews.emulator.dialects.wire import JSON, BadJson, Request, Response, as_json
+from mews.emulator.chassis.errors import NotStoredError, RefusalError
+from mews.emulator.dialects.wire import JSON, JsonError, Request, Response, as_json
 
 Handler = Callable[[Request], tuple[int, Any]]
 Routes = Mapping[str, Mapping[str, Handler]]
@@ -45,11 +45,11 @@ class LoopbackGuard:
             return _error(413, "the body is too large")
         try:
             status, value = verbs[request.method](request)
-        except NotStored as refusal:
+        except NotStoredError as refusal:
             return _error(507, str(refusal))
-        except Refusal as refusal:
+        except RefusalError as refusal:
             return _error(409, str(refusal))
-        except (BadJson, ValueError) as error:
+        except (JsonError, ValueError) as error:
             return _error(400, str(error))
         return value if isinstance(value, Response) else Response(status, JSON, as_json(value))
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.errors import Refusal, UnknownDevice
+from mews.emulator.chassis.errors import RefusalError, UnknownDeviceError
 from mews.emulator.chassis.inventory import ChassisSpec
 from mews.emulator.chassis.operation import Operation
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.identities import machine_uuid, resource_uuid
 
 
-class MovedElsewhere(Refusal):
+class MovedElsewhereError(RefusalError):
     """The device is not on the machine that it was to leave."""
 
     code = "elsewhere"
@@ -54,7 +54,7 @@ def model_of(box: EmulatedChassis, device: str) -> str:
     """The model of a device; "unknown" of one that only a listing knows."""
     try:
         return box.device(device).model
-    except UnknownDevice:
+    except UnknownDeviceError:
         return "unknown"
 
 
@@ -70,6 +70,6 @@ def leave_only(box: EmulatedChassis, operation: Operation, port: str) -> None:
 
     def check() -> None:
         if box.device(operation.device).port not in (port, None):
-            operation.refuse(MovedElsewhere(f"device {operation.device!r}: has left port {port}"))
+            operation.refuse(MovedElsewhereError(f"device {operation.device!r}: has left port {port}"))
 
     operation.before.append(check)

@@ -11,7 +11,7 @@ from mews.emulator.dialects.wire import ChassisFace, DialectFace
 def face_of(dialect: str) -> DialectFace:
     """What that dialect brings to the emulator.
 
-    Raises NotRegistered, a ValueError.
+    Raises NotRegisteredError, a ValueError.
     """
     found = part_of(dialect, "face")
     if not isinstance(found, DialectFace):

@@ -15,9 +15,9 @@ from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.wire import (
     JSON,
     TEXT,
-    BadJson,
     DialectFace,
     Dropped,
+    JsonError,
     Pending,
     Request,
     Response,
@@ -81,7 +81,7 @@ class ResourcePoolFace:
             if request.too_large:
                 return _refused(now_s, *BAD_PAYLOAD)
             body = read_strings(request.body, ("devid", "hostport"))
-        except BadJson:
+        except JsonError:
             return _refused(now_s, *BAD_PAYLOAD)
         if request.method == "POST":
             operation = self._box.begin_attach(body["devid"], body["hostport"], now_s)

@@ -118,30 +118,30 @@ def split_target(target: str) -> tuple[str, dict[str, str]]:
     return unquote(path), dict(parse_qsl(query, keep_blank_values=True))
 
 
-class BadJson(ValueError):
+class JsonError(ValueError):
     """The body is not a JSON object of the form that the dialect reads."""
 
 
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object of a body; ``null`` reads as an empty one, as Go does.
 
-    Raises BadJson.
+    Raises JsonError.
     """
     try:
         value = read_like_go(body)
     except ValueError as error:
-        raise BadJson(str(error)) from error
+        raise JsonError(str(error)) from error
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise BadJson("not an object")
+        raise JsonError("not an object")
     return value
 
 
 def read_strings(body: bytes, names: tuple[str, ...]) -> dict[str, str]:
     """Those members of the body's JSON object, any case of their names, "" where absent or null; others are ignored.
 
-    Raises BadJson, also where one is not a string.
+    Raises JsonError, also where one is not a string.
     """
     found = dict.fromkeys(names, "")
     for name, value in read_object(body).items():
@@ -149,7 +149,7 @@ def read_strings(body: bytes, names: tuple[str, ...]) -> dict[str, str]:
         if key not in found or value is None:
             continue
         if not isinstance(value, str):
-            raise BadJson(f"{name} is not a string")
+            raise JsonError(f"{name} is not a string")
         found[key] = value
     return found
 

@@ -35,7 +35,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from mews.emulator.host.control import SETTERS
-from mews.emulator.host.errors import DeviceInUse
+from mews.emulator.host.errors import DeviceInUseError
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.mig import MIG_ACTS
@@ -86,7 +86,7 @@ KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "setting
 def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
     """Begin an action; it may have to wait.
 
-    Raises HostRefusal as the host does, ValueError for what is no action, FileNotFoundError, PermissionError for a
+    Raises HostRefusalError as the host does, ValueError for what is no action, FileNotFoundError, PermissionError for a
     path that cannot be written.
     """
     for key in action:
@@ -153,7 +153,7 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
             operator.set_gpu(bdf, setting, numbers, tree.host.now_s)
         elif do == "mig":
             if operator.mig(bdf, setting, numbers, tree.host.now_s) and setting == "mode":
-                raise DeviceInUse(f"{bdf}: MIG mode is kept by programs or instances")
+                raise DeviceInUseError(f"{bdf}: MIG mode is kept by programs or instances")
         elif do == "reset-gpu":
             operator.reset_gpu(bdf, tree.host.now_s)
         else:
@@ -225,7 +225,7 @@ def _function(tree: HostTree, action: Mapping[str, Any]) -> Function:
 def filled(tree: HostTree, action: Mapping[str, Any]) -> str:
     """The path of a ``write`` with the device's names filled in.
 
-    Raises NoSuchDevice, ValueError.
+    Raises NoSuchDeviceError, ValueError.
     """
     path = str(action.get("path", ""))
     if "{" not in path:

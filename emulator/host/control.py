@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.errors import BadWrite, DeviceInUse, NotSupported
+from mews.emulator.host.errors import BadWriteError, DeviceInUseError, NotSupportedError
 from mews.emulator.telemetry.controls import CONTROL_NAMES, NO_CONTROLS, ControlError, controlled
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ MOST_THRESHOLD, BANDWIDTH_MODES = 0x1FFF, 5
 def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -> None:
     """Set one thing of a GPU that the driver has; of ``CONTROL_NAMES`` no numbers restore the default.
 
-    Raises NotSupported where the board's model has no such setting, BadWrite for a value that it does not take.
+    Raises NotSupportedError where the board's model has no such setting, BadWriteError for a value that it does not
+    take.
     """
     if name not in SETTERS:
-        raise BadWrite(f"setting {name[:40]!r}: must be one of {', '.join(SETTERS)}")
+        raise BadWriteError(f"setting {name[:40]!r}: must be one of {', '.join(SETTERS)}")
     profile = gpu_profile(function.device.model)
     _is_supported(name, profile)
     if name in _LINKS:
@@ -47,28 +48,28 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
             case "compute-mode", [mode] if mode in _COMPUTE_MODES:
                 function.compute_mode = mode
             case "compute-mode", [mode] if mode == _EXCLUSIVE_THREAD:
-                raise NotSupported("compute mode exclusive-thread: is not supported any more")
+                raise NotSupportedError("compute mode exclusive-thread: is not supported any more")
             case "accounting", [0 | 1 as on]:
                 if bool(on) != bool(function.accounting):
                     function.account(bool(on))
             case "accounting-clear", []:
                 if not function.accounting:
-                    raise NotSupported("accounting-clear: accounting is off")
+                    raise NotSupportedError("accounting-clear: accounting is off")
                 function.account(True)
             case "ecc", [0 | 1 as on]:
                 function.ecc_wanted = bool(on)
             case "ecc-errors", [0 | 1] if function.ecc_mode is False:
-                raise NotSupported("ecc-errors: ECC is off")
+                raise NotSupportedError("ecc-errors: ECC is off")
             case "ecc-errors", [counter] if counter == VOLATILE:
                 function.ecc.corrected = function.ecc.uncorrected = 0
             case "ecc-errors", [counter] if counter == AGGREGATE:
                 function.clear_errors()
             case (("compute-mode" | "ecc" | "ecc-errors" | "accounting" | "accounting-clear"), _):
-                raise BadWrite(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
+                raise BadWriteError(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
             case _:
                 function.controls = controlled(function.controls, name, numbers, profile)
     except ControlError as error:
-        raise BadWrite(str(error)) from None
+        raise BadWriteError(str(error)) from None
     host.emit("gpu-set", function, name=name, values=list(numbers))
     close_unused(host)
 
@@ -86,11 +87,11 @@ def _set_links(host: Host, function: Function, name: str, numbers: Sequence[int]
             able = [each for each in host.functions() if each.is_gpu and _reducible(gpu_profile(each.device.model))]
             users = [user for each in able for user in host.holders.of(each.device.uuid) if user.computing]
             if users:
-                raise DeviceInUse(f"nvlink-bandwidth: {len(users)} processes use GPUs")
+                raise DeviceInUseError(f"nvlink-bandwidth: {len(users)} processes use GPUs")
             for each in able:
                 each.link_bandwidth = mode
         case _:
-            raise BadWrite(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
+            raise BadWriteError(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
     host.emit("gpu-set", function, name=name, values=list(numbers))
 
 
@@ -111,7 +112,7 @@ def _is_supported(name: str, profile: GpuProfile) -> None:
         "target-temperature": profile.target_temperatures is None,
     }
     if lacks.get(name):
-        raise NotSupported(f"{name}: this model has no such setting")
+        raise NotSupportedError(f"{name}: this model has no such setting")
 
 
 def close_unused(host: Host) -> None:

@@ -19,7 +19,7 @@ from mews.emulator.chassis.latency import Latency
 from mews.emulator.host.cards import RDMA_DRIVER, card_of
 from mews.emulator.host.control import close_unused
 from mews.emulator.host.driver_events import DriverEvents
-from mews.emulator.host.errors import NoSuchDevice
+from mews.emulator.host.errors import NoSuchDeviceError
 from mews.emulator.host.events import FELL, ROSE, HostEvent, Listener, ignore
 from mews.emulator.host.faults.board import HostFaults
 from mews.emulator.host.function import BringUpStage, Function
@@ -105,24 +105,24 @@ class Host:
     def find(self, bdf: str) -> Function:
         """The function at that address.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         for function in self.on_bus():
             if function.bdf == bdf:
                 return function
         there = ", ".join(f.bdf for f in self.on_bus()) or "none"
-        raise NoSuchDevice(f"PCI function {bdf!r}: {self.spec.name} has {there}")
+        raise NoSuchDeviceError(f"PCI function {bdf!r}: {self.spec.name} has {there}")
 
     def holding(self, device: str) -> Function:
         """The living entry of a device, by its own ID or GPUID.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         for function in reversed(self._functions):
             if device in (function.device.id, function.gpuid) and function.plugged:
                 return function
         there = ", ".join(f.gpuid for f in self._functions if f.plugged) or "none"
-        raise NoSuchDevice(f"device {device!r}: {self.spec.name} has {there}")
+        raise NoSuchDeviceError(f"device {device!r}: {self.spec.name} has {there}")
 
     def busy(self, function: Function, *, but: Sequence[str] = ()) -> bool:
         """Whether somebody has the GPU open: a process, a pod, or the driver's own persistence."""

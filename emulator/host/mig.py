@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 from msgspec.structs import replace
 
 from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.errors import BadWrite, DeviceInUse, NoRoomLeft, NoSuchDevice, NotSupported
+from mews.emulator.host.errors import (
+    BadWriteError,
+    DeviceInUseError,
+    NoRoomLeftError,
+    NoSuchDeviceError,
+    NotSupportedError,
+)
 from mews.emulator.host.holders import Holder
 from mews.emulator.nvml.mig import instances as rules
 from mews.emulator.nvml.mig.instances import (
@@ -42,19 +48,19 @@ def change_mig(host: Host, function: Function, act: str, numbers: Sequence[int],
     """Change MIG of a GPU that the driver has, for a program whose holds are ``asker``.
 
     Returns the ID of what was created; of ``mode``, 0 if the mode is as asked for and 1 if programs keep the GPU from
-    it; else 0. Raises NotSupported for models without MIG and while the mode is off, BadWrite for unknown profiles and
-    placements, NoRoomLeft, NoSuchDevice for unknown instances, DeviceInUse.
+    it; else 0. Raises NotSupportedError for models without MIG and while the mode is off, BadWriteError for unknown
+    profiles and placements, NoRoomLeftError, NoSuchDeviceError for unknown instances, DeviceInUseError.
     """
     if act not in MIG_ACTS or len(numbers) not in _NUMBERS[act]:
-        raise BadWrite(f"MIG action {act[:40]!r} with {len(numbers)} numbers: is not one of {', '.join(MIG_ACTS)}")
+        raise BadWriteError(f"MIG action {act[:40]!r} with {len(numbers)} numbers: is not one of {', '.join(MIG_ACTS)}")
     profile = gpu_profile(function.device.model)
     table = mig_table(profile)
     if table is None:
-        raise NotSupported(f"{profile.name}: this model has no MIG")
+        raise NotSupportedError(f"{profile.name}: this model has no MIG")
     if act == "mode":
         return _set_mode(host, function, numbers[0], by_reset=profile.architecture <= ARCH_AMPERE, asker=asker)
     if not function.mig.enabled:
-        raise NotSupported(f"{function.bdf}: MIG mode is off")
+        raise NotSupportedError(f"{function.bdf}: MIG mode is off")
     try:
         state, made = _changed(host, function, table, act, numbers)
     except (InstanceInUseError, NoRoomError, NoInstanceError, MigRefusalError) as refusal:
@@ -78,22 +84,22 @@ def _changed(host: Host, function: Function, table: MigTable, act: str, numbers:
         case _, (instance, compute):
             found = next((one for one in mig.instance(instance).compute if one.id == compute), None)
             if found is not None and host.holders.of(found.uuid):
-                raise DeviceInUse(f"{found.uuid}: {len(host.holders.of(found.uuid))} processes use it")
+                raise DeviceInUseError(f"{found.uuid}: {len(host.holders.of(found.uuid))} processes use it")
             return rules.compute_destroyed(mig, instance, compute), 0
-    raise BadWrite(f"MIG action {act!r}: takes other numbers")
+    raise BadWriteError(f"MIG action {act!r}: takes other numbers")
 
 
 def _refused(refusal: MigRefusalError) -> Exception:
     if isinstance(refusal, InstanceInUseError):
-        return DeviceInUse(str(refusal))
+        return DeviceInUseError(str(refusal))
     if isinstance(refusal, NoRoomError):
-        return NoRoomLeft(str(refusal))
-    return NoSuchDevice(str(refusal)) if isinstance(refusal, NoInstanceError) else BadWrite(str(refusal))
+        return NoRoomLeftError(str(refusal))
+    return NoSuchDeviceError(str(refusal)) if isinstance(refusal, NoInstanceError) else BadWriteError(str(refusal))
 
 
 def _set_mode(host: Host, function: Function, wanted: int, *, by_reset: bool, asker: Sequence[str]) -> int:
     if wanted not in (0, 1):
-        raise BadWrite(f"MIG mode {wanted}: must be 0 or 1")
+        raise BadWriteError(f"MIG mode {wanted}: must be 0 or 1")
     on, mig = bool(wanted), function.mig
     if on == mig.enabled:
         function.mig = replace(mig, pending=on)

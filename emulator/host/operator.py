@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 
 from mews.emulator.host.control import close_unused, set_gpu
 from mews.emulator.host.errors import (
-    AlreadyBound,
-    BadWrite,
-    DeviceInUse,
-    DeviceLost,
-    DriverFailed,
-    NoSuchDevice,
-    NotConfigurable,
-    OutOfRange,
+    AlreadyBoundError,
+    BadWriteError,
+    DeviceInUseError,
+    DeviceLostError,
+    DriverFailedError,
+    NoSuchDeviceError,
+    NotConfigurableError,
+    OutOfRangeError,
 )
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host
@@ -40,7 +40,7 @@ class HostOperator:
     def remove(self, bdf: str, now_s: float) -> PendingAction:
         """``devices/<BDF>/remove``: driver off, function gone until a rescan. Waits while the GPU is open.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
@@ -56,12 +56,12 @@ class HostOperator:
         """``rescan``: find functions that are there and not known, everywhere or below one bridge; done when their
         drivers are bound (or could not be).
 
-        Raises NoSuchDevice for a bridge that there is not.
+        Raises NoSuchDeviceError for a bridge that there is not.
         """
         self._host.settle(now_s)
         found = [f for f in self._host.functions() if below is None or below in bridges_above(f)]
         if below is not None and not found:
-            raise NoSuchDevice(f"bridge {below!r}: nothing is below it")
+            raise NoSuchDeviceError(f"bridge {below!r}: nothing is below it")
         for function in found:
             if function.stage <= BringUpStage.LINK:
                 function.plucked = False
@@ -81,12 +81,12 @@ class HostOperator:
     def power(self, slot: int, on: bool, now_s: float) -> PendingAction:
         """``slots/<n>/power``. Switching off waits while the GPU is open.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
         function = next((f for f in self._host.functions() if f.slot == slot and f.plugged), None)
         if function is None:
-            raise NoSuchDevice(f"slot {slot}: is not ours, or empty")
+            raise NoSuchDeviceError(f"slot {slot}: is not ours, or empty")
         chosen = function
 
         def act() -> None:
@@ -104,12 +104,12 @@ class HostOperator:
     def unbind(self, bdf: str, now_s: float, driver: str | None = None) -> PendingAction:
         """``drivers/<driver>/unbind``. Waits while the GPU is open.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
         if not function.bound or driver not in (None, function.bound):
-            raise NoSuchDevice(f"{bdf}: is not bound to {driver or 'a driver'}")
+            raise NoSuchDeviceError(f"{bdf}: is not bound to {driver or 'a driver'}")
 
         def act() -> None:
             if function.stage >= BringUpStage.DRIVER:
@@ -121,15 +121,15 @@ class HostOperator:
     def bind(self, bdf: str, now_s: float, driver: str | None = None) -> PendingAction:
         """``drivers/<driver>/bind``: done when the driver has taken it.
 
-        Raises NoSuchDevice (also for a driver that is not its), AlreadyBound, DriverFailed.
+        Raises NoSuchDeviceError (also for a driver that is not its), AlreadyBoundError, DriverFailedError.
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
         matching = function.driver_override or function.card.driver
         if driver not in (None, matching):
-            raise NoSuchDevice(f"{bdf}: {driver} does not take it, {matching} would")
+            raise NoSuchDeviceError(f"{bdf}: {driver} does not take it, {matching} would")
         if function.bound:
-            raise AlreadyBound(f"{bdf}: is bound to {function.bound}")
+            raise AlreadyBoundError(f"{bdf}: is bound to {function.bound}")
         function.unbound = False
         self._host.climb(function)
         self._host.settle(now_s)
@@ -141,14 +141,14 @@ class HostOperator:
 
         def act() -> None:
             if function.stage < BringUpStage.DRIVER:
-                raise DriverFailed(f"{bdf}: probe failed")
+                raise DriverFailedError(f"{bdf}: probe failed")
 
         return self._now(PendingAction(f"bind of {bdf}", done, act))
 
     def override(self, bdf: str, driver: str, now_s: float) -> PendingAction:
         """``driver_override``: another driver than its own shall take it at the next bind; "" ends that.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
@@ -162,17 +162,20 @@ class HostOperator:
     def set_virtual(self, bdf: str, count: int, now_s: float) -> PendingAction:
         """``sriov_numvfs``: that many virtual functions; done when those that have a driver have it.
 
-        Raises NoSuchDevice, OutOfRange, NotConfigurable, and DeviceInUse where there is another number of them already.
+        Raises NoSuchDeviceError, OutOfRangeError, NotConfigurableError, and DeviceInUseError where there is another
+        number of them already.
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
         if count > function.card.virtual_functions:
-            raise OutOfRange(f"{bdf}: {count} virtual functions; at most {function.card.virtual_functions}")
+            raise OutOfRangeError(f"{bdf}: {count} virtual functions; at most {function.card.virtual_functions}")
         if count != len(function.virtual):
             if not makes_virtual_functions(function):
-                raise NotConfigurable(f"{bdf}: {function.bound or 'no driver'} is bound and makes no virtual functions")
+                raise NotConfigurableError(
+                    f"{bdf}: {function.bound or 'no driver'} is bound and makes no virtual functions"
+                )
             if count and function.virtual:
-                raise DeviceInUse(f"{bdf}: has {len(function.virtual)} virtual functions; take them away first")
+                raise DeviceInUseError(f"{bdf}: has {len(function.virtual)} virtual functions; take them away first")
             if count:
                 self._host.enable_virtual(function, count)
             else:
@@ -188,7 +191,7 @@ class HostOperator:
     def set_autoprobe(self, bdf: str, on: bool, now_s: float) -> PendingAction:
         """``sriov_drivers_autoprobe``: whether a driver takes the virtual functions that come.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
         function = self._host.find(bdf)
@@ -202,12 +205,12 @@ class HostOperator:
     def unlink_node(self, minor: int, now_s: float) -> None:
         """Remove a device node, as ``rm /dev/nvidia<minor>`` does.
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
         function = next((f for f in self._host.functions() if f.has_node and f.minor == minor), None)
         if function is None:
-            raise NoSuchDevice(f"/dev/nvidia{minor}: is not there")
+            raise NoSuchDeviceError(f"/dev/nvidia{minor}: is not there")
         function.node_hidden = True
         self._host.emit("node-removed", function)
 
@@ -216,7 +219,7 @@ class HostOperator:
     def persistence(self, bdf: str, on: bool, now_s: float) -> None:
         """Switch a GPU's persistence mode (nvmlDeviceSetPersistenceMode).
 
-        Raises NoSuchDevice.
+        Raises NoSuchDeviceError.
         """
         function = self._gpu(bdf, now_s)
         if function.persistence != on:
@@ -230,22 +233,22 @@ class HostOperator:
     def set_gpu(self, bdf: str, name: str, numbers: Sequence[int], now_s: float) -> None:
         """One of NVML's setters (``mews.emulator.host.control``).
 
-        Raises NoSuchDevice, DeviceLost, NotSupported, BadWrite.
+        Raises NoSuchDeviceError, DeviceLostError, NotSupportedError, BadWriteError.
         """
         function = self._gpu(bdf, now_s)
         if function.lost:
-            raise DeviceLost(f"{bdf}: GPU is lost")
+            raise DeviceLostError(f"{bdf}: GPU is lost")
         set_gpu(self._host, function, name, numbers)
         self._host.settle(now_s)
 
     def mig(self, bdf: str, act: str, numbers: Sequence[int], now_s: float, *, asker: Sequence[str] = ()) -> int:
         """Change MIG of a GPU (``mews.emulator.host.mig``), for a program whose holds are ``asker``.
 
-        Raises NoSuchDevice, DeviceLost, NotSupported, BadWrite, NoRoomLeft, DeviceInUse.
+        Raises NoSuchDeviceError, DeviceLostError, NotSupportedError, BadWriteError, NoRoomLeftError, DeviceInUseError.
         """
         function = self._gpu(bdf, now_s)
         if function.lost:
-            raise DeviceLost(f"{bdf}: GPU is lost")
+            raise DeviceLostError(f"{bdf}: GPU is lost")
         made = change_mig(self._host, function, act, numbers, asker)
         self._host.settle(now_s)
         return made
@@ -268,11 +271,11 @@ class HostOperator:
     def drain(self, bdf: str, on: bool, now_s: float) -> None:
         """nvmlDeviceModifyDrainState: new processes do not see a draining GPU.
 
-        Raises NoSuchDevice; InUse while persistence mode is on.
+        Raises NoSuchDeviceError; InUse while persistence mode is on.
         """
         function = self._gpu(bdf, now_s)
         if on and function.persistence:
-            raise DeviceInUse(f"{bdf}: persistence mode is on")
+            raise DeviceInUseError(f"{bdf}: persistence mode is on")
         if function.draining != on:
             function.draining = on
             self._host.emit("draining", function, on=on)
@@ -282,11 +285,11 @@ class HostOperator:
     ) -> None:
         """nvmlDeviceRemoveGpu(_v2): unbind, and with ``detach`` remove the function, with ``shut_link`` its link too.
 
-        Raises NoSuchDevice; InUse while a process (other than the asker's own holds) is attached.
+        Raises NoSuchDeviceError; InUse while a process (other than the asker's own holds) is attached.
         """
         function = self._gpu(bdf, now_s)
         if self._host.busy(function, but=asker):
-            raise DeviceInUse(f"{bdf}: {self._users(function, asker)}")
+            raise DeviceInUseError(f"{bdf}: {self._users(function, asker)}")
         function.unbound = not detach
         function.plucked = detach
         if shut_link:
@@ -299,14 +302,14 @@ class HostOperator:
     def reset_gpu(self, bdf: str, now_s: float, *, asker: Sequence[str] = ()) -> None:
         """Reset a GPU, as ``nvidia-smi --gpu-reset`` does: the driver lets go of it and takes it again, layer by layer.
 
-        Raises NoSuchDevice; DeviceLost for one that has fallen off the bus; InUse while a process (other than the
-        asker's own holds) has it open.
+        Raises NoSuchDeviceError; DeviceLostError for one that has fallen off the bus; InUse while a process (other than
+        the asker's own holds) has it open.
         """
         function = self._gpu(bdf, now_s)
         if function.lost:
-            raise DeviceLost(f"{bdf}: GPU is lost")
+            raise DeviceLostError(f"{bdf}: GPU is lost")
         if self._host.busy(function, but=asker):
-            raise DeviceInUse(f"{bdf}: {self._users(function, asker)}")
+            raise DeviceInUseError(f"{bdf}: {self._users(function, asker)}")
         self._host.take_down(function, BringUpStage.FUNCTION)
         self._host.climb(function)
         self._host.settle(now_s)
@@ -332,7 +335,7 @@ class HostOperator:
         self._host.settle(now_s)
         function = self._host.find(bdf)
         if function.stage < BringUpStage.DRIVER or not function.is_gpu:
-            raise NoSuchDevice(f"{bdf}: the driver does not have it")
+            raise NoSuchDeviceError(f"{bdf}: the driver does not have it")
         return function
 
     def _users(self, function: Function, asker: Sequence[str]) -> str:
@@ -366,10 +369,10 @@ def bridges_above(function: Function) -> tuple[str, ...]:
 def parse_switch(text: str) -> bool:
     """``0`` or ``1``, as sysfs takes it.
 
-    Raises BadWrite.
+    Raises BadWriteError.
     """
     if text.strip() not in ("0", "1"):
-        raise BadWrite(f"{text.strip()[:40]!r}: must be 0 or 1")
+        raise BadWriteError(f"{text.strip()[:40]!r}: must be 0 or 1")
     return text.strip() == "1"
 
 

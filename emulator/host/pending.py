@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 
 
 class PendingAction(Struct, eq=False):
     """``done`` once it has happened or was refused; until then whoever did it waits, as the kernel lets a write wait.
 
-    ``ready`` tells whether it can happen now, ``act`` lets it (and may raise HostRefusal).
+    ``ready`` tells whether it can happen now, ``act`` lets it (and may raise HostRefusalError).
     """
 
     what: str
     ready: Callable[[], bool]
     act: Callable[[], None]
     done: bool = False
-    refusal: HostRefusal | None = None
+    refusal: HostRefusalError | None = None
 
     def advance(self) -> bool:
         """Let it happen if it can; whether it is done."""
@@ -27,6 +27,6 @@ class PendingAction(Struct, eq=False):
             self.done = True
             try:
                 self.act()
-            except HostRefusal as refusal:
+            except HostRefusalError as refusal:
                 self.refusal = refusal
         return self.done

@@ -10,7 +10,7 @@ from mews.emulator.host.cards import BRIDGE, VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_ST
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
 from mews.emulator.host.dmi import dmi_folder
 from mews.emulator.host.entries import File, Folder, Link, MadeNodes, Node
-from mews.emulator.host.errors import BadWrite
+from mews.emulator.host.errors import BadWriteError
 from mews.emulator.host.function import Function
 from mews.emulator.host.host import Host
 from mews.emulator.host.operator import HostOperator, parse_switch
@@ -283,7 +283,7 @@ class Sysfs:
     def _reset(self, function: Function) -> Callable[[str, float], PendingAction]:
         def write(text: str, now_s: float) -> PendingAction:
             if not parse_switch(text):
-                raise BadWrite("must be 1")
+                raise BadWriteError("must be 1")
             return _no_action(f"reset of {function.bdf}")
 
         return write
@@ -291,7 +291,7 @@ class Sysfs:
     def _set_virtual(self, bdf: str) -> Callable[[str, float], PendingAction]:
         def write(text: str, now_s: float) -> PendingAction:
             if not (text.strip().isascii() and text.strip().isdecimal()):
-                raise BadWrite(f"{text.strip()[:40]!r}: must be a number")
+                raise BadWriteError(f"{text.strip()[:40]!r}: must be a number")
             return self._operator.set_virtual(bdf, int(text.strip()[:10]), now_s)
 
         return write

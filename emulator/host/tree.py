@@ -139,7 +139,7 @@ class HostTree:
     def write(self, path: str, text: str, now_s: float) -> PendingAction:
         """Write into a file.
 
-        Raises FileNotFoundError, PermissionError where nothing can be written, HostRefusal.
+        Raises FileNotFoundError, PermissionError where nothing can be written, HostRefusalError.
         """
         node = self.find(path)
         if not isinstance(node, File) or node.write is None:
@@ -149,7 +149,7 @@ class HostTree:
     def unlink(self, path: str, now_s: float) -> None:
         """Remove a device node.
 
-        Raises FileNotFoundError, PermissionError, NoSuchDevice.
+        Raises FileNotFoundError, PermissionError, NoSuchDeviceError.
         """
         node = self.find(path, follow=False)
         if not isinstance(node, File) or node.unlink is None:

@@ -17,7 +17,7 @@ _TIMEOUT_S = 30.0
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-class Lost(Exception):
+class ControlLostError(Exception):
     """The chassis do not answer; the message says why."""
 
 
@@ -30,17 +30,17 @@ class ChassisControl:
     def ask(self, path: str, method: str = "GET", body: Any = None) -> Any:
         """The answer.
 
-        Raises Lost.
+        Raises ControlLostError.
         """
         return self.read(self.open(path, method=method, body=body))
 
     @staticmethod
     def read(response: HTTPResponse) -> Any:
-        """The JSON of an answer. Raises Lost."""
+        """The JSON of an answer. Raises ControlLostError."""
         try:
             return json.loads(response.read())
         except (OSError, HTTPException, ValueError) as error:
-            raise Lost(str(error)) from error
+            raise ControlLostError(str(error)) from error
         finally:
             response.close()
 
@@ -55,7 +55,7 @@ class ChassisControl:
     ) -> HTTPResponse:
         """The beginning of an answer with status 200; ``opened`` gets the socket before anything is sent.
 
-        Raises Lost.
+        Raises ControlLostError.
         """
         content = None if body is None else json.dumps(body)
         try:
@@ -69,10 +69,10 @@ class ChassisControl:
             connection.request(method, path, body=content, headers={**bearer, **headers})
             response = connection.getresponse()
         except (OSError, HTTPException, ValueError, KeyError) as error:
-            raise Lost(f"{self._ready}: {error}") from error
+            raise ControlLostError(f"{self._ready}: {error}") from error
         if response.status != 200:
             text = response.read(1000).decode("utf-8", "replace")
-            raise Lost(f"{path}: HTTP {response.status}: {text}")
+            raise ControlLostError(f"{path}: HTTP {response.status}: {text}")
         return response
 
 
@@ -86,7 +86,7 @@ class ChassisStream:
         self._ended = False
 
     def open(self, path: str, headers: Mapping[str, str] = _NO_HEADERS) -> HTTPResponse:
-        """The beginning of the answer. Raises Lost."""
+        """The beginning of the answer. Raises ControlLostError."""
         return self._control.open(path, headers, opened=self._keep)
 
     def end(self) -> None:
@@ -100,7 +100,7 @@ class ChassisStream:
     def _keep(self, opened: socket.socket) -> None:
         self._socket = opened
         if self._ended:
-            raise Lost("nobody asks any more")
+            raise ControlLostError("nobody asks any more")
 
 
 def _connection(url: str, authority: str | None) -> HTTPConnection:

@@ -29,7 +29,7 @@ CONTROL_MINORS = {"nvidiactl": 255, "nvidia-modeset": 254}
 class DriverRoot:
     """The driver root of one host; ``files`` is the folder with its ``sys`` and ``proc``.
 
-    Raises CompilerMissing, CompileFailed, OSError.
+    Raises CompilerMissingError, CompileError, OSError.
     """
 
     def __init__(self, root: Path, state: Path, files: Path, driver: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
-from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream, Lost
+from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream, ControlLostError
 from mews.emulator.hostd.rack import HostRack
 
 _RETRY_S = 0.1
@@ -30,7 +30,7 @@ class ChassisFollower:
     def begin(self) -> Ports:
         """The table now; events are heard from here on.
 
-        Raises Lost.
+        Raises ControlLostError.
         """
         self._seq = int(self._control.ask("/v1/events?since=1000000000000")["seq"])
         table = self._control.ask("/v1/table")
@@ -55,7 +55,7 @@ class ChassisFollower:
                     self._rack.reconcile(self.begin())
                 again = True
                 self._read_events()
-            except Lost:
+            except ControlLostError:
                 self._stop.wait(_RETRY_S)
 
     def _read_events(self) -> None:
@@ -66,10 +66,10 @@ class ChassisFollower:
                 if line.startswith(b"data: "):
                     self._take(json.loads(line[6:]))
         except (OSError, HTTPException, ValueError) as error:
-            raise Lost(str(error)) from error
+            raise ControlLostError(str(error)) from error
         finally:
             response.close()
-        raise Lost("the feed ended")
+        raise ControlLostError("the feed ended")
 
     def _take(self, event: dict[str, Any]) -> None:
         self._seq = event.pop("seq")

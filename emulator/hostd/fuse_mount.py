@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.emulator.host.entries import File, Folder, Link, Node
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.mounts import unmount
@@ -177,7 +177,7 @@ class _Operations:
                 pending = self._rack.tree(name).write(rest, data.decode("utf-8", "replace"), now_s)
             if not self._rack.wait(pending):
                 raise OSError(errno.EINTR, path)
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             raise OSError(refusal.errno, str(refusal)) from refusal
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             raise OSError(_ERRNOS[type(error)], path) from error
@@ -191,7 +191,7 @@ class _Operations:
         try:
             with self._rack.acting() as now_s:
                 self._rack.tree(name).unlink(rest, now_s)
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             raise OSError(errno.ENOENT, str(refusal)) from refusal
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             raise OSError(_ERRNOS[type(error)], path) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mews.emulator.clock import unix_s
 from mews.emulator.host.entries import File, Folder, Link
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.rack import HostRack
 
@@ -86,7 +86,7 @@ class Mirror:
             with self._rack.acting() as now_s:
                 self._written[name].pop(path, None)
                 self._rack.tree(name).write(path, written.decode("utf-8", "replace"), now_s)
-        except (HostRefusal, OSError):
+        except (HostRefusalError, OSError):
             pass
         with self._rack.acting():
             node = self._rack.tree(name)
@@ -111,7 +111,7 @@ class Mirror:
             with self._rack.acting() as now_s:
                 self._written[name].pop(path, None)
                 self._rack.tree(name).unlink(path, now_s)
-        except (HostRefusal, OSError):
+        except (HostRefusalError, OSError):
             return
 
 

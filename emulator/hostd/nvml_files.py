@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from mews.emulator.host.errors import (
-    BadWrite,
-    DeviceInUse,
-    DeviceLost,
-    HostRefusal,
-    NoRoomLeft,
-    NoSuchDevice,
-    NotSupported,
+    BadWriteError,
+    DeviceInUseError,
+    DeviceLostError,
+    HostRefusalError,
+    NoRoomLeftError,
+    NoSuchDeviceError,
+    NotSupportedError,
 )
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
@@ -48,13 +48,13 @@ from mews.emulator.nvml.state import state_beside, write_state
 from mews.emulator.waking import wake_while
 from mews.listening.local import LocalThreads
 
-_CODES: dict[type[HostRefusal], Return] = {
-    DeviceInUse: Return.IN_USE,
-    DeviceLost: Return.GPU_IS_LOST,
-    NoSuchDevice: Return.NOT_FOUND,
-    NotSupported: Return.NOT_SUPPORTED,
-    NoRoomLeft: Return.INSUFFICIENT_RESOURCES,
-    BadWrite: Return.INVALID_ARGUMENT,
+_CODES: dict[type[HostRefusalError], Return] = {
+    DeviceInUseError: Return.IN_USE,
+    DeviceLostError: Return.GPU_IS_LOST,
+    NoSuchDeviceError: Return.NOT_FOUND,
+    NotSupportedError: Return.NOT_SUPPORTED,
+    NoRoomLeftError: Return.INSUFFICIENT_RESOURCES,
+    BadWriteError: Return.INVALID_ARGUMENT,
 }
 
 
@@ -128,7 +128,7 @@ class _Session:
             return self._answer(decode_request(line))
         except ProtocolError as error:
             return NvmlReply(Return.INVALID_ARGUMENT, str(error))
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             return NvmlReply(_CODES.get(type(refusal), Return.UNKNOWN), str(refusal))
 
     def _answer(self, request: Request) -> NvmlReply:

@@ -11,7 +11,7 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.feed import EventFeed
 from mews.emulator.host import act
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.host.fleet import Hosts, Ports
 from mews.emulator.host.host import Host
 from mews.emulator.host.pending import PendingAction
@@ -144,7 +144,7 @@ class HostRack:
                 self._hosts.host(name)
                 pending = act.begin(self._trees[name], action, now_s)
             done = self.wait(pending, wait_s / self.clock.speed)
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             return refusal.code
         except OSError as error:
             raise ValueError(f"{action.get('path')}: {type(error).__name__}") from error
@@ -153,7 +153,7 @@ class HostRack:
     def wait(self, pending: PendingAction, timeout_s: float | None = None) -> bool:
         """Wait until a deed is done, at most that many real seconds; False if it is not.
 
-        Raises HostRefusal as it was refused.
+        Raises HostRefusalError as it was refused.
         """
         with self._changed:
             most_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)

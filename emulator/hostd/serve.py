@@ -25,7 +25,7 @@ from mews.emulator.control_tls import add_control_tls_arguments, control_certifi
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.host.tree import HostTree
-from mews.emulator.hostd.chassis_control import ChassisControl, Lost
+from mews.emulator.hostd.chassis_control import ChassisControl, ControlLostError
 from mews.emulator.hostd.control import HostControl
 from mews.emulator.hostd.driver_root import DriverRoot
 from mews.emulator.hostd.follower import ChassisFollower
@@ -38,7 +38,7 @@ from mews.emulator.hostd.telemetry import TelemetryFollower
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
-from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.compile import CompileError, CompilerMissingError
 from mews.emulator.nvml.state import state_beside
 from mews.emulator.ready_file import write_ready
 from mews.emulator.serve import (
@@ -59,7 +59,7 @@ class HostServer:
     """The hosts of a hardware file with all their files; ``fuse``: auto, yes or no. ``control`` is where its back door
     listens: beyond loopback it is open to other machines, too, for who has the token.
 
-    Raises OSError where something cannot be had, Lost where the chassis do not answer.
+    Raises OSError where something cannot be had, ControlLostError where the chassis do not answer.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class HostServer:
             library.install(folder.folder)
             state, files = state_beside(folder.folder), self._root / FILES / host
             self._drivers[host] = DriverRoot(folder.folder / "root", state, files, self.rack.host(host).spec.driver)
-        except (CompilerMissing, CompileFailed, OSError) as error:
+        except (CompilerMissingError, CompileError, OSError) as error:
             self.without_library = " ".join(str(error).split())
         return folder
 
@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server.start()
     except (HardwareError, ValueError) as error:
         return _failed(error, BAD_INPUT)
-    except (OSError, Lost) as error:
+    except (OSError, ControlLostError) as error:
         return _failed(error, ENVIRONMENT)
     try:
         if chosen.ready is not None:

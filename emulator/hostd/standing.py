@@ -17,7 +17,7 @@ from mews.emulator.hostd.rack import HostRack
 from mews.emulator.hostd.telemetry import KnownTelemetry
 from mews.emulator.http_server import stop_all
 from mews.emulator.nvml import library
-from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.compile import CompileError, CompilerMissingError
 from mews.emulator.nvml.state import state_beside
 from mews.emulator.telemetry.bulletin import TimeAnchor
 from mews.emulator.telemetry.record import BoardRecord
@@ -61,7 +61,7 @@ class StandingHosts:
             library.install(folder.folder)
             driver = self._rack.host(host).spec.driver
             self._drivers[host] = DriverRoot(folder.folder / "root", state_beside(folder.folder), files, driver)
-        except (CompilerMissing, CompileFailed, OSError) as error:
+        except (CompilerMissingError, CompileError, OSError) as error:
             self.without_library = " ".join(str(error).split())
         return folder
 

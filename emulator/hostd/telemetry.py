@@ -17,7 +17,7 @@ from mews.emulator.clock import boot_id, monotonic_ns
 from mews.emulator.host.nvml_view import NO_RECORDS
 from mews.emulator.host.telemetry import report_of
 from mews.emulator.host.tree import HostTree
-from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream, Lost
+from mews.emulator.hostd.chassis_control import ChassisControl, ChassisStream, ControlLostError
 from mews.emulator.hostd.rack import HostRack
 from mews.emulator.nvml.state import StateClock
 from mews.emulator.telemetry.bulletin import TelemetryBulletin, TimeAnchor
@@ -102,7 +102,7 @@ class TelemetryFollower:
             for name, reports in due.items():
                 try:
                     self._control.ask("/v1/telemetry/reports", "PUT", {"host": name, "reports": reports})
-                except Lost:
+                except ControlLostError:
                     self._stop.wait(_RETRY_S)
                     self._changed.set()
                     break
@@ -113,7 +113,7 @@ class TelemetryFollower:
         while not self._stop.is_set():
             try:
                 self._take(TelemetryBulletin.from_value(self._next()))
-            except (Lost, KeyError, TypeError, ValueError):
+            except (ControlLostError, KeyError, TypeError, ValueError):
                 self._stop.wait(_RETRY_S)
 
     def _next(self) -> Any:

@@ -25,11 +25,11 @@ FLAGS = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-
 GLIBC = "2.17"
 
 
-class CompilerMissing(RuntimeError):
+class CompilerMissingError(RuntimeError):
     """There is neither a system compiler nor ziglang; the message says how to get one."""
 
 
-class CompileFailed(RuntimeError):
+class CompileError(RuntimeError):
     """The compiler did not like it; the message carries what it said."""
 
 
@@ -60,11 +60,11 @@ def portable_compiler(machine: str) -> tuple[str, ...] | None:
 
 
 def compiler() -> tuple[str, ...]:
-    """The command of the compiler. Raises CompilerMissing."""
+    """The command of the compiler. Raises CompilerMissingError."""
     found = system_compiler() or portable_compiler(os.uname().machine)
     if found is not None:
         return found
-    raise CompilerMissing(
+    raise CompilerMissingError(
         "libnvidia-ml.so.1 and nvidia-smi: not compiled yet, and there is no C compiler; "
         "install gcc (apt install gcc) or run `pip install ziglang`, then try again"
     )
@@ -73,7 +73,7 @@ def compiler() -> tuple[str, ...]:
 def build(sources: Path, folder: Path, *, extra: Sequence[str] = (), cc: Sequence[str] | None = None) -> None:
     """Compile all of ``PRODUCTS`` into a folder, whole or not at all, with ``compiler()`` or the given one.
 
-    Raises CompilerMissing, CompileFailed.
+    Raises CompilerMissingError, CompileError.
     """
     cc = cc or compiler()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -93,4 +93,4 @@ def _compile(cc: Sequence[str], flags: Sequence[str], sources: Path, target: Pat
     command = [*cc, *flags, f"-I{sources.parent}", "-o", str(target), *files, "-ldl", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise CompileFailed(f"{' '.join(command[:3])} …: exit {done.returncode}\n{done.stderr[-4000:]}")
+        raise CompileError(f"{' '.join(command[:3])} …: exit {done.returncode}\n{done.stderr[-4000:]}")

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from mews.emulator.nvml.compile import CUDA, LIBRARY, PRODUCTS, SMI, CompilerMissing, build, cache_folder, compiler
+from mews.emulator.nvml.compile import CUDA, LIBRARY, PRODUCTS, SMI, CompilerMissingError, build, cache_folder, compiler
 
 __all__ = [
     "LIBRARY",
@@ -43,12 +43,12 @@ def sources() -> Path:
 
 
 def library_path() -> Path:
-    """The library, compiled now if need be. Raises CompilerMissing, CompileFailed."""
+    """The library, compiled now if need be. Raises CompilerMissingError, CompileError."""
     return _built() / LIBRARY
 
 
 def smi_path() -> Path:
-    """The program, compiled now if need be. Raises CompilerMissing, CompileFailed."""
+    """The program, compiled now if need be. Raises CompilerMissingError, CompileError."""
     return _built() / SMI
 
 
@@ -58,7 +58,7 @@ def available() -> bool:
         return True
     try:
         compiler()
-    except CompilerMissing:
+    except CompilerMissingError:
         return False
     return True
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from mews.harness.api_faults.plans import NO_ANSWER, ApiFailure, ApiRequest, RequestPlan
 from mews.harness.api_faults.struck_events import ComponentFaults, struck_events
 from mews.harness.api_faults.wire import status_of
-from mews.kube.api.errors import ApiError, NotFound, Unavailable, from_status
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError, from_status
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.patience import patiently
@@ -18,10 +18,10 @@ from mews.kube.client.port import DeleteOptions, ExecResult, KubeApi, ObjectList
 T = TypeVar("T")
 
 
-def error_of(failure: ApiFailure) -> ApiError | Unavailable:
+def error_of(failure: ApiFailure) -> ApiError | UnavailableError:
     """A failure as the port raises it."""
     if failure.code == NO_ANSWER:
-        return Unavailable(failure.message)
+        return UnavailableError(failure.message)
     return from_status(status_of(failure))
 
 
@@ -84,7 +84,7 @@ class FaultyKube:
         for obj in found.items:
             if name_of(obj) == name:
                 return obj
-        raise NotFound(f'{resource.plural} "{name}" not found')
+        raise NotFoundError(f'{resource.plural} "{name}" not found')
 
     def list(
         self,

@@ -36,7 +36,7 @@ from mews.harness.api_faults.wire import (
     status_of,
 )
 from mews.harness.kubeconfig_file import write_kubeconfig
-from mews.kube.api.errors import Gone, Unavailable
+from mews.kube.api.errors import GoneError, UnavailableError
 from mews.kube.client.connection import ApiConnection, lines
 from mews.kube.client.kubeconfig.access import read_kubeconfig
 from mews.listening.connections import begin_stream, whole_body
@@ -145,7 +145,7 @@ class ApiProxy:
             if call is None:
                 return await self._forwarded(request, request.raw_path, headers, body)
             return await self._asked(_Asked(request, call, headers, body))
-        except Unavailable as error:
+        except UnavailableError as error:
             if id(request) in self._begun:
                 _hang_up(request)
             return _refused(request, 503, str(error))
@@ -236,9 +236,9 @@ class ApiProxy:
                 async with contextlib.aclosing(self._struck(asked, _lines(answer))) as coming:
                     async for line in coming:
                         await response.write(line + b"\n")
-            except Gone as gone:
+            except GoneError as gone:
                 await response.write(event_line("ERROR", status_of(ApiFailure(410, "Expired", str(gone)))))
-            except Unavailable:
+            except UnavailableError:
                 _hang_up(request)
             await response.write_eof()
             return response
@@ -295,13 +295,13 @@ class ApiProxy:
 async def _lines(answer: ClientResponse) -> AsyncIterator[bytes]:
     """The lines of a stream.
 
-    Raises Unavailable where its connection breaks.
+    Raises UnavailableError where its connection breaks.
     """
     try:
         async for line in lines(answer.content.iter_any()):
             yield line
     except (ClientError, OSError) as error:
-        raise Unavailable(f"{type(error).__name__}: {error}") from error
+        raise UnavailableError(f"{type(error).__name__}: {error}") from error
 
 
 def _kept(answer: ClientResponse) -> list[tuple[str, str]]:

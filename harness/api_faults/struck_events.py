@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Generic, Protocol, TypeVar
 
 from mews.harness.api_faults.plans import ApiRequest, EventPlan, RequestPlan
-from mews.kube.api.errors import ApiError, Gone, Unavailable
+from mews.kube.api.errors import ApiError, GoneError, UnavailableError
 
 Event = TypeVar("Event")
 BROKEN = "the watch's connection broke"
@@ -49,7 +49,7 @@ async def struck_events(
 ) -> AsyncGenerator[Event]:
     """The first event that came under a fault, and all after it.
 
-    Raises Gone, Unavailable where a fault ends the watch so, and what the stream ends with.
+    Raises GoneError, UnavailableError where a fault ends the watch so, and what the stream ends with.
     """
     watch = faults.opened()
     arriving = _Arriving(stream, first)
@@ -62,7 +62,7 @@ async def struck_events(
                 if plan.ends == "closed":
                     return
                 if plan.ends:
-                    raise Gone(EXPIRED) if plan.ends == "gone" else Unavailable(BROKEN)
+                    raise GoneError(EXPIRED) if plan.ends == "gone" else UnavailableError(BROKEN)
                 for _ in range(plan.copies):
                     yield event
             yield event
@@ -85,7 +85,7 @@ class _Arriving(Generic[Event]):
                 self._come.append((event, asyncio.get_running_loop().time()))
                 self._more.set()
             self._ended = StopAsyncIteration()
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             self._ended = error
         self._more.set()
 

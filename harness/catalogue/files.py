@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.package import room
 from mews.names import did_you_mean, nearest
 
@@ -65,24 +65,24 @@ def file_of(kind: str, path: Path) -> Path:
 def existing(kind: str, path: Path, option: str = "") -> Path:
     """``file_of`` for what must be there.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found = file_of(kind, path)
     if not found.exists():
-        raise BadInput(f"{option} {path}: {missing(kind, path)}".lstrip())
+        raise BadInputError(f"{option} {path}: {missing(kind, path)}".lstrip())
     return found
 
 
 def existing_file(kind: str, path: Path, option: str) -> Path:
     """Likewise, and one file alone.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found = existing(kind, path, option)
     if found.is_dir():
         names = ", ".join(nearest(path, [name for name, file in shipped_files(kind).items() if found in file.parents]))
         among = f": name one of them, such as {names}" if names else ""
-        raise BadInput(f"{option} {path}: is a folder{among}".lstrip())
+        raise BadInputError(f"{option} {path}: is a folder{among}".lstrip())
     return found
 
 
@@ -95,7 +95,7 @@ def missing(kind: str, name: str | Path) -> str:
 def recording_folder(path: Path) -> Path:
     """The folder, or where it is nothing the included recording of a real cluster of that name.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     included = room("fixtures") / "recordings"
     names = sorted(each.name for each in included.iterdir() if each.is_dir())
@@ -103,7 +103,9 @@ def recording_folder(path: Path) -> Path:
         return path
     if str(path) in names:
         return included / path
-    raise BadInput(f"--from {path}: must be a folder of collected files, or an included recording: {', '.join(names)}")
+    raise BadInputError(
+        f"--from {path}: must be a folder of collected files, or an included recording: {', '.join(names)}"
+    )
 
 
 def _folder_in(kind: str, path: Path) -> Path | None:

@@ -64,13 +64,13 @@ def faults() -> Iterator[CatalogueEntry]:
     from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
     from mews.emulator.host.faults.registry import HOST_FAULTS
     from mews.harness.api_faults.registry import API_FAULTS
-    from mews.registry import NotRegistered
+    from mews.registry import NotRegisteredError
 
     for owner, faults in (("chassis", CHASSIS_FAULTS), ("host", HOST_FAULTS), ("component", API_FAULTS)):
         for name in faults.names():
             try:
                 kind = faults.find(name)
-            except NotRegistered:  # another package's: of the other owner, or broken
+            except NotRegisteredError:  # another package's: of the other owner, or broken
                 continue
             use = f"mews fault add --{owner} NAME {name} {_parameters(kind)}".rstrip()
             yield CatalogueEntry(name, first_sentence(kind.__doc__ or ""), owner, use)

@@ -26,7 +26,8 @@ async def open_cluster(
 
     ``session`` is what a cluster may find running from the one before, and leave; without it each starts its own.
 
-    Raises ScenarioError for hardware or options that cannot be read, Lacks where this machine lacks something.
+    Raises ScenarioError for hardware or options that cannot be read, RequirementError where this machine lacks
+    something.
     """
     from mews.harness.clusters.request import ClusterRequest
 

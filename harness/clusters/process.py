@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart
@@ -19,7 +19,7 @@ _LAST_LINES = 10
 """Of a program's output, once it has ended."""
 
 
-class ProcessEnded(Exception):
+class ProcessEndedError(Exception):
     """A program ended without being killed: one line; ``output`` has its last lines."""
 
     def __init__(self, text: str, output: Sequence[str] = ()) -> None:
@@ -57,7 +57,7 @@ class ProcessComponent:
     async def run(self) -> None:
         """Run it.
 
-        Raises ProcessEnded when it ends by itself, Lacks when it cannot be started.
+        Raises ProcessEndedError when it ends by itself, RequirementError when it cannot be started.
         """
         if self._mounts:
             await self._start_in_a_namespace(NamespaceStart(self._mounts))
@@ -71,7 +71,7 @@ class ProcessComponent:
             await asyncio.shield(self._process.wait())
         output = self._last_lines()
         last = output[-1] if output else "it printed nothing"
-        raise ProcessEnded(f"{Path(self._argv[0]).name} exited with code {code}: {last}", output)
+        raise ProcessEndedError(f"{Path(self._argv[0]).name} exited with code {code}: {last}", output)
 
     async def _start_in_a_namespace(self, start: NamespaceStart) -> None:
         try:
@@ -82,7 +82,7 @@ class ProcessComponent:
         fault = await start.fault()
         if fault:
             await self._process.wait()
-            raise Lacks(f"{self._argv[0]}: cannot be started: {fault}")
+            raise RequirementError(f"{self._argv[0]}: cannot be started: {fault}")
 
     async def _started(self, start: NamespaceStart | None = None) -> asyncio.subprocess.Process:
         prefix, passed = ((), ()) if start is None else (start.prefix, (start.descriptor,))
@@ -93,7 +93,7 @@ class ProcessComponent:
                     cwd=self._cwd, start_new_session=True, pass_fds=passed,
                 )  # fmt: skip
             except OSError as error:
-                raise Lacks(f"{self._argv[0]}: cannot be started: {error.strerror}") from error
+                raise RequirementError(f"{self._argv[0]}: cannot be started: {error.strerror}") from error
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 
 T = TypeVar("T")
 
@@ -23,19 +23,19 @@ class ClusterSession:
         self.keep = keep
         self.notify = notify
         self._shared: dict[str, tuple[Any, Callable[[Any], None]]] = {}
-        self._lacking: dict[str, Lacks] = {}
+        self._lacking: dict[str, RequirementError] = {}
 
     def share(self, name: str, make: Callable[[], T], end: Callable[[T], None]) -> T:
         """What is shared under that name; made at the first call. ``end`` ends it, with the session.
 
-        Raises Lacks where it cannot be had; for the next scenario that is known, and not tried again.
+        Raises RequirementError where it cannot be had; for the next scenario that is known, and not tried again.
         """
         if name in self._lacking:
             raise self._lacking[name]
         if name not in self._shared:
             try:
                 self._shared[name] = (make(), end)
-            except Lacks as error:
+            except RequirementError as error:
                 self._lacking[name] = error
                 raise
         return cast("T", self._shared[name][0])
@@ -43,7 +43,7 @@ class ClusterSession:
     def close(self) -> None:
         """End it all, the last first.
 
-        Raises Lacks for what cannot be ended, after the rest was.
+        Raises RequirementError for what cannot be ended, after the rest was.
         """
         shared, self._shared = self._shared, {}
         with contextlib.ExitStack() as ending:
@@ -58,7 +58,7 @@ class ClusterSession:
     ) -> None:
         try:
             self.close()
-        except Lacks as left:
-            if isinstance(error, Lacks | BadInput):  # why it ended is not forgotten over what is left
+        except RequirementError as left:
+            if isinstance(error, RequirementError | BadInputError):  # why it ended is not forgotten over what is left
                 raise type(error)(f"{error}\n{left}") from error
             raise

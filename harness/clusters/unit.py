@@ -105,12 +105,12 @@ class Unit:
             # The outermost loop of a component: whatever escapes is a crash, unless it was killed.
             if fence.is_cut or _only_fenced(error):
                 return
-            from mews.harness.clusters.process import ProcessEnded
+            from mews.harness.clusters.process import ProcessEndedError
 
             self.crash = error
             first = _first(error)
             more: dict[str, list[str]] = {}
-            if isinstance(first, ProcessEnded):
+            if isinstance(first, ProcessEndedError):
                 # Not ours to trace: where the program went wrong its own last lines show.
                 log.error("%s: %s", self.name, first)
                 more = {"output": list(first.output)} if first.output else {}

@@ -23,7 +23,7 @@ from mews.harness.commands.instances import MARK, forget
 from mews.harness.commands.logs import to_stderr
 from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.session_words import values_of
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.kubeconfig_file import check_kubeconfig
 from mews.harness.termination import TerminationGuard
 from mews.own_files import make_own_folder, write_own
@@ -48,7 +48,7 @@ class ApiProxyArguments(Struct, frozen=True):
 def fault_of(text: str) -> dict[str, Any]:
     """``KIND[,NAME=VALUE]…`` as a step of a scenario adds it.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     from mews.harness.api_faults.registry import parse_api_fault
 
@@ -57,14 +57,14 @@ def fault_of(text: str) -> dict[str, Any]:
         spec = {"kind": kind.strip(), **values_of([word.strip() for word in words])}
         parse_api_fault(spec)
     except ValueError as error:
-        raise BadInput(f"--fault {text}: {error}") from error
+        raise BadInputError(f"--fault {text}: {error}") from error
     return spec
 
 
 def stand_before_the_api(given: ApiProxyArguments) -> int:
     """Serve until a signal ends it.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     check_kubeconfig(given.kubeconfig, given.context)
     faults = [fault_of(text) for text in given.faults]
@@ -72,7 +72,7 @@ def stand_before_the_api(given: ApiProxyArguments) -> int:
     try:
         place = parse_listen(given.listen)
     except ValueError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     instance = claim(given.name, given.folder)
     os.environ[MARK] = instance.folder
     to_stderr()
@@ -97,7 +97,7 @@ async def _serve(
     from mews.harness.live.journal_file import JournalFile
     from mews.harness.live.proxy_session import ProxySession
     from mews.harness.live.server import SessionServer
-    from mews.kube.api.errors import ApiError, Unavailable
+    from mews.kube.api.errors import ApiError, UnavailableError
     from mews.kube.client.http import HttpKube
     from mews.kube.clock import Pace, wall_now
 
@@ -121,8 +121,8 @@ async def _serve(
         try:
             for spec in specs:
                 await faults.add(given.component, spec)
-        except (ApiError, Unavailable) as error:
-            raise Lacks(f"--kubeconfig {given.kubeconfig}: {error}") from error
+        except (ApiError, UnavailableError) as error:
+            raise RequirementError(f"--kubeconfig {given.kubeconfig}: {error}") from error
         await proxy.open()
         await server.start()
         ready = {
@@ -157,7 +157,7 @@ def _held(place: tuple[str, int]) -> Any:
     try:
         return held_port(host, port)
     except OSError as error:
-        raise BadInput(f"--listen {host}:{port}: {error.strerror}") from error
+        raise BadInputError(f"--listen {host}:{port}: {error.strerror}") from error
 
 
 def _report(ready: Mapping[str, Any], given: ApiProxyArguments) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from mews.dialects import OURS
 from mews.harness.backends import BACKENDS
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 
 if TYPE_CHECKING:
     from mews.harness.commands.kubernetes_options import KubernetesOptions
@@ -191,7 +191,7 @@ def kubernetes_options(release: str | None, feature_gates: str | None, runtime_c
 def scenarios_about(words: Sequence[str]) -> list[Path]:
     """The names of the included scenarios that have one of these words, by name.
 
-    Raises BadInput for a word that none has.
+    Raises BadInputError for a word that none has.
     """
     if not words:
         return []
@@ -204,10 +204,10 @@ def scenarios_about(words: Sequence[str]) -> list[Path]:
 def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
     """What `run` does without files: list the included scenarios where that is asked for.
 
-    Raises BadInput where it is not, and for words that no scenario has.
+    Raises BadInputError where it is not, and for words that no scenario has.
     """
     if not asked:
-        raise BadInput("PATH: missing; give scenario files, folders or names, --about WORD or --list")
+        raise BadInputError("PATH: missing; give scenario files, folders or names, --about WORD or --list")
 
     from mews.harness.commands.listing import show
 

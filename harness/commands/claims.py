@@ -20,7 +20,7 @@ from mews.harness.commands.instances import (
     recorded,
     state_folder,
 )
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.leftovers import end_own
 from mews.own_files import make_own_folder
 
@@ -30,25 +30,27 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}")
 def claim(name: str, given: Path | None) -> UpInstance:
     """Take the name, and the folder, or one of that name.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     if not _NAME.fullmatch(name):
-        raise BadInput(f"--name {name!r}: must be letters, digits, '.', '_' and '-', up to 63, no '.' in front")
+        raise BadInputError(f"--name {name!r}: must be letters, digits, '.', '_' and '-', up to 63, no '.' in front")
     folder = (given or state_folder() / name).absolute()
     try:
         make_own_folder(folder)
     except OSError as error:
-        raise BadInput(f"--dir {folder}: cannot be made: {error.strerror}") from error
+        raise BadInputError(f"--dir {folder}: cannot be made: {error.strerror}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadInput(f"--dir {folder}: cannot be written to")
+        raise BadInputError(f"--dir {folder}: cannot be written to")
     taken = next((name for name in ("ready.json", "kubeconfig", "ca.crt") if (folder / name).is_dir()), None)
     if taken is not None:
-        raise BadInput(f"--dir {folder}: {taken} in it is a folder; must be a file, or missing")
+        raise BadInputError(f"--dir {folder}: {taken} in it is a folder; must be a file, or missing")
     try:
         with alone():
             return _record(name, folder)
     except OSError as error:
-        raise Lacks(f"{error.filename}: cannot be written: {error.strerror} (XDG_RUNTIME_DIR or HOME)") from error
+        raise RequirementError(
+            f"{error.filename}: cannot be written: {error.strerror} (XDG_RUNTIME_DIR or HOME)"
+        ) from error
 
 
 def _record(name: str, folder: Path) -> UpInstance:
@@ -57,9 +59,9 @@ def _record(name: str, folder: Path) -> UpInstance:
     for known in filter(alive, recorded()):
         ends = "mews down ends it" if known.name == "mews" else f"mews down --name {known.name} ends it"
         if known.name == name:
-            raise BadInput(f"--name {name}: already runs (pid {known.pid}); {ends}")
+            raise BadInputError(f"--name {name}: already runs (pid {known.pid}); {ends}")
         if known.folder == str(folder):
-            raise BadInput(f"--dir {folder}: is used by {known.name} (pid {known.pid}); {ends}")
+            raise BadInputError(f"--dir {folder}: is used by {known.name} (pid {known.pid}); {ends}")
     instance = UpInstance(name, os.getpid(), born(os.getpid()), str(folder))
     record(instance)
     return instance

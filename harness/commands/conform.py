@@ -30,7 +30,7 @@ from mews.harness.conformance.report.text import ConformanceTextReport
 from mews.harness.conformance.restore import RestoreFile, default_path, read_file
 from mews.harness.conformance.run import BUDGET_S, Order
 from mews.harness.conformance.run import conform as run
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.own_files import make_own_folder
 
 GUARD_PATIENCE_S = 300.0
@@ -91,10 +91,10 @@ class ConformOutputs(Struct, frozen=True):
 def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
     """Judge a chassis, write the reports; the exit code.
 
-    Raises BadInput, Lacks, KeyboardInterrupt.
+    Raises BadInputError, RequirementError, KeyboardInterrupt.
     """
     if not 0 < arguments.patience_s < 86_400:
-        raise BadInput(f"--patience {arguments.patience_s:g}: must be above 0 and below a day")
+        raise BadInputError(f"--patience {arguments.patience_s:g}: must be above 0 and below a day")
     order = _order(arguments, outputs)
     quiet = check_outputs(
         {"--json": outputs.json, "--junit": outputs.junit, "--html": outputs.html, "--sarif": outputs.sarif}
@@ -110,7 +110,7 @@ def conform(arguments: ConformArguments, outputs: ConformOutputs) -> int:
         report.finish(outcome)
     _write_reports(outcome, outputs)
     if outcome.verdict == "error":
-        raise Lacks(outcome.unable)
+        raise RequirementError(outcome.unable)
     return CODES[outcome.verdict]
 
 
@@ -122,19 +122,19 @@ def _show(text: str) -> None:
 def seconds_of(option: str, text: str) -> float:
     """A time of the command line: ``90``, ``60s``, ``2m``.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found = _TIME.fullmatch(text)
     seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
     if not 0 < seconds < 86_400:
-        raise BadInput(f"{option} {text}: must be a time such as 60s or 2m, above 0 and below a day")
+        raise BadInputError(f"{option} {text}: must be a time such as 60s or 2m, above 0 and below a day")
     return seconds
 
 
 def restore(file: Path, credentials: Path | None) -> int:
     """Put a table back as a restore file says; 0 if all of it is.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found = read_file(file)
     _not_running(found)
@@ -150,11 +150,11 @@ def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
     credentials = credentials_of(trust.credentials)
     judged = clauses_of(arguments.dialect)
     if judged.login and credentials is None:
-        raise BadInput(f"--dialect {arguments.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
+        raise BadInputError(f"--dialect {arguments.dialect}: set {USER} and {PASSWORD}, or give --credentials FILE")
     trust.tls.check(url)
     moved, known = arguments.changes, arguments.expectations
     if (moved.devices or moved.ports) and not moved.allowed:
-        raise BadInput("--device and --port: only with --allow-changes")
+        raise BadInputError("--device and --port: only with --allow-changes")
     profile = load_profile(known.profile, arguments.dialect, judged.clauses, judged.gates)
     clauses = profile.clauses
     quirks = Quirks() if known.quirks is None else load_quirks(known.quirks, arguments.dialect, clauses)
@@ -177,7 +177,7 @@ def _order(arguments: ConformArguments, outputs: ConformOutputs) -> Order:
 def _finish_earlier(order: Order) -> None:
     """Put back what an interrupted run left, or wait until its guard has.
 
-    Raises BadInput where a run is going on, Lacks where the table cannot be restored.
+    Raises BadInputError where a run is going on, RequirementError where the table cannot be restored.
     """
     path = order.restore_file or default_path(order.address.url, order.dialect)
     if not path.exists():
@@ -195,12 +195,12 @@ def _finish_earlier(order: Order) -> None:
         return
     terminal.err(f"{path}: an interrupted run left it; restoring the table\n")
     if put_back(path, order.credentials) != 0:
-        raise Lacks(f"{path}: the table of an interrupted run cannot be restored, so nothing is started")
+        raise RequirementError(f"{path}: the table of an interrupted run cannot be restored, so nothing is started")
 
 
 def _not_running(file: RestoreFile) -> None:
     if file.plan.born and born_at(file.plan.pid) == file.plan.born:
-        raise BadInput(f"{file.path}: a run on {file.plan.url} is going on (pid {file.plan.pid})")
+        raise BadInputError(f"{file.path}: a run on {file.plan.url} is going on (pid {file.plan.pid})")
 
 
 def _make_folder(folder: Path | None) -> None:
@@ -209,7 +209,7 @@ def _make_folder(folder: Path | None) -> None:
     try:
         make_own_folder(folder)
     except OSError as error:
-        raise BadInput(f"--record {folder}: cannot be made: {error.strerror}") from error
+        raise BadInputError(f"--record {folder}: cannot be made: {error.strerror}") from error
 
 
 def _write_reports(outcome: ConformanceOutcome, outputs: ConformOutputs) -> None:

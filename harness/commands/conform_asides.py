@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 
 
 class ConformAsides(Struct, frozen=True):
@@ -30,13 +30,13 @@ def run_aside(
 ) -> int:
     """Do what the first of them asks for.
 
-    Raises BadInput, also where a URL is given, or neither.
+    Raises BadInputError, also where a URL is given, or neither.
     """
     option = next((option for option, given in asides.given().items() if given), None)
     if option is None:
-        raise BadInput("URL: missing; give a chassis' URL, --restore, --explain, --list or --self-test")
+        raise BadInputError("URL: missing; give a chassis' URL, --restore, --explain, --list or --self-test")
     if url is not None:
-        raise BadInput(f"{option} {url}: only one of the two: {option.split()[0]} judges nothing")
+        raise BadInputError(f"{option} {url}: only one of the two: {option.split()[0]} judges nothing")
     if asides.explain is not None:
         from mews.harness.commands.explain_clause import explain_clause
 

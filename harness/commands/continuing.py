@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mews.harness.commands.instances import names_running
 from mews.harness.commands.session_words import ArgumentWords, answered, client_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.system.command import Command, CommandContext
 
 STOPPED = "run"
@@ -17,15 +17,15 @@ STOPPED = "run"
 def run(words: Sequence[str], context: CommandContext) -> int:
     """Let it go on.
 
-    Raises BadInput for a session that is not there, ValueError for one that is not stopped.
+    Raises BadInputError for a session that is not there, ValueError for one that is not stopped.
     """
     parser = ArgumentWords("continue")
     parser.set_defaults(name=STOPPED)
     chosen = parser.parse_args(words)
     try:
         client = client_of(chosen.name)
-    except BadInput:
-        raise BadInput(
+    except BadInputError:
+        raise BadInputError(
             f"--name {chosen.name}: no run of that name is stopped; `mews run FILE --break-at PLACE` stops one; "
             + names_running(chosen.name)
         ) from None

@@ -27,7 +27,7 @@ Print = Callable[..., None]
 def demo(dialect: str, speed: float) -> int:
     """Play the demo, in virtual time where the extra for wall-clock time is not installed; 0 if all is as it should be.
 
-    Raises Lacks.
+    Raises RequirementError.
     """
     virtual = bool(missing_of("cluster"))
     keep_quiet()

@@ -21,7 +21,7 @@ from mews.harness.commands.run import load
 from mews.harness.differential.cluster_history import ClusterHistory, stories_of
 from mews.harness.differential.compare import HistoryDifference, compare
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.options import RunOptions, check_available, check_choice
 from mews.harness.report.progress import progress_bar
 
@@ -40,12 +40,12 @@ def diff_clusters(
     """Run each scenario on each cluster and compare each with the first one; 0 when verdicts agree and every
     difference is explained, else 1.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     for cluster in clusters:
         check_choice("--clusters", cluster, tuple(BACKENDS))
     if len(clusters) < 2:
-        raise BadInput(f"--clusters {','.join(clusters)}: must be at least two different ones")
+        raise BadInputError(f"--clusters {','.join(clusters)}: must be at least two different ones")
     keep_quiet()
     scenarios = load(paths, allow_outside=allow_outside)
     shown = not check_outputs({"--json": json_file})

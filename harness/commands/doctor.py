@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mews.harness.backends import BACKENDS
 from mews.harness.commands.words import FailingParser
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import check_choice
 from mews.kube.system.command import Command, CommandContext
 
@@ -22,7 +22,8 @@ WAY_NAMES = (VIRTUAL, *BACKENDS)
 def run(words: Sequence[str], context: CommandContext) -> int:
     """Print the findings.
 
-    Raises BadInput for an unknown way to run, Lacks where the chosen one, else virtual time, does not work.
+    Raises BadInputError for an unknown way to run, RequirementError where the chosen one, else virtual time, does not
+    work.
     """
     parser = FailingParser("doctor")
     parser.add_argument("--json", action="store_true")
@@ -39,7 +40,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     context.write(_json(ways, parts) if chosen.json else _text(ways, parts))
     judged = ways[0]  # the chosen one, or virtual time, which is the first
     if judged.lacks:
-        raise Lacks(f"mews doctor: {judged.name} does not work here: {'; '.join(judged.lacks)}")
+        raise RequirementError(f"mews doctor: {judged.name} does not work here: {'; '.join(judged.lacks)}")
     return 0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mews.harness import terminal
 from mews.harness.commands.instances import UpInstance, alive, born, forget, offspring, recorded
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.leftovers import end_containers, has_kind_cluster, kept_sites, sweep, sweep_kind, sweep_sites
 
 PATIENCE_S = 15.0
@@ -25,7 +25,7 @@ LEFTOVERS = ("ready.json", "kubeconfig", "ca.crt")
 def down(name: str | None, *, everything: bool = False) -> int:
     """End that instance, `mews` without a name, or all; then remove what dead runs of any kind left behind.
 
-    Raises BadInput for a name that nothing bears, Lacks for what cannot be removed.
+    Raises BadInputError for a name that nothing bears, RequirementError for what cannot be removed.
     """
     known = recorded()
     wanted = [instance for instance in known if everything or instance.name == (name or "mews")]
@@ -37,10 +37,10 @@ def down(name: str | None, *, everything: bool = False) -> int:
     for folder in swept:
         terminal.out(f"{folder}: removed, its owner is dead\n")
     if failed or unreached:
-        raise Lacks("\n".join((*failed, *unreached)))
+        raise RequirementError("\n".join((*failed, *unreached)))
     if not wanted and (name is not None or not (everything or swept)):
         names = ", ".join(instance.name for instance in known) or "none is recorded"
-        raise BadInput(f"--name {name or 'mews'}: no such instance; running: {names}")
+        raise BadInputError(f"--name {name or 'mews'}: no such instance; running: {names}")
     if not wanted and not swept:
         terminal.out("nothing to end\n")
     return 0

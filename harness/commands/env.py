@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.harness.commands.instances import ready_of
 from mews.harness.commands.session_words import NAMED, ArgumentWords
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 
@@ -16,14 +16,14 @@ from mews.names import must_be
 def run(words: Sequence[str], context: CommandContext) -> int:
     """Print a line that a shell evaluates.
 
-    Raises BadInput for a session or a host that is not there.
+    Raises BadInputError for a session or a host that is not there.
     """
     parser = ArgumentWords("env")
     parser.add_argument("host", metavar="HOST")
     chosen = parser.parse_args(words)
     nodes: Mapping[str, Any] = ready_of(chosen.name)["nodes"]
     if chosen.host not in nodes:
-        raise BadInput(f"mews env {chosen.host}: {must_be(chosen.host, nodes)}")
+        raise BadInputError(f"mews env {chosen.host}: {must_be(chosen.host, nodes)}")
     env: Mapping[str, str] = nodes[chosen.host]["env"]
     if env:
         context.write(f"export {' '.join(f'{name}={shlex.quote(value)}' for name, value in env.items())}\n")

@@ -48,7 +48,7 @@ stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises ValueError for bad arguments, Lacks where the cluster does not come up.
+    Raises ValueError for bad arguments, RequirementError where the cluster does not come up.
     """
     parser = FailingParser("envtest")
     for name in (*_OPTIONS, *_KUBERNETES):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from mews.harness import terminal
 from mews.harness.commands.ending import ended_by_sigterm
 from mews.harness.commands.outputs import check_outputs, write_output
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.extras import check_installed
 from mews.harness.options import MOST_SEED
 from mews.harness.systems import all_experiments, find_experiment
@@ -65,18 +65,18 @@ def run(
 ) -> int:
     """Run an experiment and write what is asked for. Numbers are written before pictures.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
-    from mews.harness.experiments.playing import ScenarioFailed
+    from mews.harness.experiments.playing import ScenarioFailedError
     from mews.harness.experiments.runner import PartProgress, run_experiment
     from mews.harness.report.progress import WorkRate, progress_bar
 
     try:
         experiment = find_experiment(name)
     except LookupError as error:
-        raise BadInput(error.args[0]) from error
+        raise BadInputError(error.args[0]) from error
     if jobs < 1:
-        raise BadInput(f"--jobs {jobs}: must be at least 1")
+        raise BadInputError(f"--jobs {jobs}: must be at least 1")
     _check_places(outputs)
     kept = _kept(name, outputs, changes)
     experiment = _changed(experiment, changes)
@@ -94,7 +94,7 @@ def run(
             tables = run_experiment(
                 experiment, wanted, processes=jobs, kept=kept, on_progress=show, on_tick=bar.refresh
             )
-    except ScenarioFailed as failed:
+    except ScenarioFailedError as failed:
         terminal.err(f"experiment {name}: {failed}\n")
         return 1
     _write(experiment, tables, wanted, outputs)
@@ -105,20 +105,20 @@ def _check_places(outputs: ExperimentOutputs) -> None:
     check_outputs({"--json": outputs.json, "--markdown": outputs.markdown})
     for option, folder in {"--out": outputs.out, "--plots": outputs.plots}.items():
         if folder is not None and folder.exists() and not folder.is_dir():
-            raise BadInput(f"{option} {folder}: must be a folder")
+            raise BadInputError(f"{option} {folder}: must be a folder")
 
 
 def _kept(name: str, outputs: ExperimentOutputs, changes: ExperimentChanges) -> KeptResults:
     """The file of the results so far; without ``resume`` one that is there already is put aside.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     from mews import __version__
     from mews.harness.experiments.kept import KEPT, KeptResults, options_of
 
     if outputs.out is None:
         if outputs.resume:
-            raise BadInput("--resume: requires --out DIR, whose file results.jsonl records what has run")
+            raise BadInputError("--resume: requires --out DIR, whose file results.jsonl records what has run")
         return KeptResults()
     options = options_of(changes.settings, changes.sweeps, changes.log)
     path = outputs.out / KEPT
@@ -127,7 +127,7 @@ def _kept(name: str, outputs: ExperimentOutputs, changes: ExperimentChanges) -> 
         if path.is_file() and not outputs.resume:
             path.replace(path.with_suffix(".before.jsonl"))
     except OSError as error:
-        raise Lacks(f"--out {outputs.out}: cannot be made: {error.strerror}") from error
+        raise RequirementError(f"--out {outputs.out}: cannot be made: {error.strerror}") from error
     return KeptResults(path, {"experiment": name, "mews": __version__, "options": options})
 
 
@@ -140,7 +140,7 @@ def _changed(experiment: Experiment, changes: ExperimentChanges) -> Experiment:
     settings, sweeps = read_settings(experiment, changes.settings), read_sweeps(experiment, changes.sweeps)
     both = next((axis for axis in settings if axis in sweeps), None)
     if both is not None:
-        raise BadInput(f"--set {both}: only one of the two: --sweep {both} gives its values")
+        raise BadInputError(f"--set {both}: only one of the two: --sweep {both} gives its values")
     if settings and experiment.at is not None:
         experiment = experiment.at(settings)
     return swept(experiment, sweeps) if sweeps else experiment
@@ -155,9 +155,9 @@ def _seeds(experiment: Experiment, given: Sequence[str]) -> dict[str, range]:
         part, _, number = text.rpartition("=")
         part = part or experiment.parts[0].name
         if part not in counts:
-            raise BadInput(f"--seeds {text}: {part!r}: {must_be(part, counts)}")
+            raise BadInputError(f"--seeds {text}: {part!r}: {must_be(part, counts)}")
         if part in given_parts:
-            raise BadInput(f"--seeds {text}: the seeds of {part} are given twice")
+            raise BadInputError(f"--seeds {text}: the seeds of {part} are given twice")
         given_parts.add(part)
         counts[part] = _range(text, number)
     return counts
@@ -167,11 +167,13 @@ def _range(text: str, number: str) -> range:
     first, dash, last = number.partition("-")
     for each in (first, last) if dash else (first,):
         if not (each.isascii() and each.isdecimal()) or not 1 <= int(each) <= MOST_SEED:
-            raise BadInput(f"--seeds {text}: must be N or A-B, or PART=N or PART=A-B, of numbers from 1 to {MOST_SEED}")
+            raise BadInputError(
+                f"--seeds {text}: must be N or A-B, or PART=N or PART=A-B, of numbers from 1 to {MOST_SEED}"
+            )
     if not dash:
         return first_seeds(int(first))
     if int(last) < int(first):
-        raise BadInput(f"--seeds {text}: the first must not be above the last")
+        raise BadInputError(f"--seeds {text}: the first must not be above the last")
     return range(int(first), int(last) + 1)
 
 
@@ -200,7 +202,7 @@ def _write_folder(
     try:
         make_own_folder(folder)
     except OSError as error:
-        raise Lacks(f"--out {folder}: cannot be made: {error.strerror}") from error
+        raise RequirementError(f"--out {folder}: cannot be made: {error.strerror}") from error
     texts = {
         "result.json": json_text(result(experiment, tables)),
         "tables.json": json_text(document(experiment, tables, seeds)),
@@ -216,14 +218,14 @@ def _write_folder(
 def _write_figures(experiment: Experiment, tables: Tables, report: str, outputs: ExperimentOutputs) -> None:
     """Draw what is asked for; the page is written again with the figures in it.
 
-    Raises Lacks, behind the numbers, where what draws is not installed.
+    Raises RequirementError, behind the numbers, where what draws is not installed.
     """
     from mews.harness.experiments.tables import html_page
 
     try:
         check_installed("plots")
-    except Lacks as error:
-        raise Lacks(f"numbers are written, figures are not: {error}") from error
+    except RequirementError as error:
+        raise RequirementError(f"numbers are written, figures are not: {error}") from error
     if outputs.plots is not None:
         _draw(experiment, tables, outputs.plots)
     if outputs.out is not None:

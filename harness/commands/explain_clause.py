@@ -11,7 +11,7 @@ from mews.harness.conformance.explain import explanation, find_clause
 def explain_clause(name: str, dialect: str) -> int:
     """Print the text and the source of a clause, of that dialect or of ours.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     dialects = dict.fromkeys((dialect, *OURS))
     known = [(each, clause) for each in dialects for clause in clauses_of(each).clauses]

@@ -14,7 +14,7 @@ from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.logs import keep_quiet
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.commands.words import FailingParser, at_least
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.kube.system.command import Command, CommandContext
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SYSTEMATIC = {"crashes": 1, "pairs": 2}
 def run(words: Sequence[str], context: CommandContext) -> int:
     """Search all scenarios; 1 where something was found.
 
-    Raises BadInput, Lacks, KeyboardInterrupt; ValueError for bad arguments.
+    Raises BadInputError, RequirementError, KeyboardInterrupt; ValueError for bad arguments.
     """
     parser = FailingParser("fuzz")
     parser.add_argument("paths", nargs="*", type=Path)
@@ -52,7 +52,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
         parser.add_argument(f"--{name}")
     given = parser.parse_args(words)
     if not given.paths:
-        raise BadInput("PATH: missing; give scenario files or folders, or names that `mews list scenarios` lists")
+        raise BadInputError("PATH: missing; give scenario files or folders, or names that `mews list scenarios` lists")
     shown = check_outputs({"--json": given.json, "--junit": given.junit})
     _check_folder(given.out, given.resume)
     keep_quiet()
@@ -96,15 +96,15 @@ def _check_folder(folder: Path, resume: bool) -> None:
     from mews.harness.fuzz.search import STATE
 
     if folder.exists() and not folder.is_dir():
-        raise BadInput(f"--out {folder}: must be a folder")
+        raise BadInputError(f"--out {folder}: must be a folder")
     if (folder / STATE).exists() and not resume:
-        raise BadInput(f"--out {folder}: has a search already: continue it with --resume, or name another folder")
+        raise BadInputError(f"--out {folder}: has a search already: continue it with --resume, or name another folder")
 
 
 def _targets(paths: Sequence[Path], asked: FuzzOptions) -> list[FuzzTarget]:
     """The scenarios that can be searched; those that are skipped are named.
 
-    Raises BadInput, Lacks where none is left.
+    Raises BadInputError, RequirementError where none is left.
     """
     from mews.harness.commands.run import load
     from mews.harness.fuzz.search import target_of
@@ -113,14 +113,14 @@ def _targets(paths: Sequence[Path], asked: FuzzOptions) -> list[FuzzTarget]:
     for scenario in load(paths, asked.overrides):
         try:
             targets.append(target_of(scenario, asked))
-        except Lacks as error:
+        except RequirementError as error:
             skipped.append(str(error))
-        except BadInput as error:
+        except BadInputError as error:
             wrong.append(str(error))
     if wrong:
-        raise BadInput("\n".join(wrong))
+        raise BadInputError("\n".join(wrong))
     if not targets:
-        raise Lacks("\n".join(skipped))
+        raise RequirementError("\n".join(skipped))
     for line in skipped:
         terminal.err(f"{line}\n")
     return targets

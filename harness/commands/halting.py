@@ -25,7 +25,7 @@ from mews.harness.commands.claims import claim, clean_up
 from mews.harness.commands.continuing import STOPPED
 from mews.harness.commands.instances import UpInstance, alive, recorded
 from mews.harness.commands.up import chassis_lines, shell_lines
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.halts import ALLOWED, BreakPlace, Halt, break_place
 from mews.harness.journal import Line
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
@@ -60,7 +60,7 @@ class BreakPoint:
     def _stand(self, line: Line, cluster: EmbeddedCluster) -> None:
         """Show the world until somebody lets it go on.
 
-        Raises KeyboardInterrupt on Ctrl-C, Lacks, BadInput where it cannot be shown.
+        Raises KeyboardInterrupt on Ctrl-C, RequirementError, BadInputError where it cannot be shown.
         """
         self._is_reached = True
         instance = claim(_free_name(), None)
@@ -82,25 +82,25 @@ class BreakPoint:
 def break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOptions, jobs: int) -> BreakPoint:
     """Of ``--break-at`` for these runs.
 
-    Raises BadInput for what is no place of the one scenario, and for more than one run; Lacks where a process cannot
-    be copied.
+    Raises BadInputError for what is no place of the one scenario, and for more than one run; RequirementError where a
+    process cannot be copied.
     """
     if options.time != "virtual":
-        raise BadInput(f"--break-at {text}: in virtual time only; in wall-clock time, use mews up")
+        raise BadInputError(f"--break-at {text}: in virtual time only; in wall-clock time, use mews up")
     if jobs > 1:
-        raise BadInput(f"--break-at {text} --jobs {jobs}: only one of the two; a run that stops is alone")
+        raise BadInputError(f"--break-at {text} --jobs {jobs}: only one of the two; a run that stops is alone")
     if len(plan) != 1:
-        raise BadInput(f"--break-at {text}: must be one run, not {len(plan)}; name one scenario and one seed")
+        raise BadInputError(f"--break-at {text}: must be one run, not {len(plan)}; name one scenario and one seed")
     place, scenario = break_place(text), plan[0][0]
     steps = all_steps(scenario)
     names = list(dict.fromkeys(step.name for step in steps if step.name))
     if place.step is not None and place.step > len(steps):
-        raise BadInput(f"--break-at {text}: {scenario.name} has {len(steps)} step{'s' * (len(steps) != 1)}")
+        raise BadInputError(f"--break-at {text}: {scenario.name} has {len(steps)} step{'s' * (len(steps) != 1)}")
     if place.name and place.name not in names:
         known = f"of {scenario.name}, {must_be(place.name, names)}" if names else f"{scenario.name} names no step"
-        raise BadInput(f"--break-at {text}: must be {ALLOWED}; {known}")
+        raise BadInputError(f"--break-at {text}: must be {ALLOWED}; {known}")
     if not hasattr(os, "fork"):
-        raise Lacks("--break-at: this system cannot copy a process; it takes Linux or macOS")
+        raise RequirementError("--break-at: this system cannot copy a process; it takes Linux or macOS")
     return BreakPoint(place, scenario, options)
 
 
@@ -184,7 +184,7 @@ class _Copy:
             os.close(self._holding)
             serve(self)
             code = 0
-        except (Lacks, OSError, ModuleNotFoundError) as error:
+        except (RequirementError, OSError, ModuleNotFoundError) as error:
             self.send({"lacks": " ".join(str(error).split())})
         finally:
             os._exit(code)
@@ -197,11 +197,13 @@ class _Copy:
     def ready(self) -> dict[str, Any]:
         """What the copy's ready.json says.
 
-        Raises Lacks where it came to nothing.
+        Raises RequirementError where it came to nothing.
         """
         message = self._line()
         if message is None or "lacks" in message:
-            raise Lacks(f"--break-at: the run cannot be shown: {(message or {}).get('lacks', 'its servers ended')}")
+            raise RequirementError(
+                f"--break-at: the run cannot be shown: {(message or {}).get('lacks', 'its servers ended')}"
+            )
         file = Path(message["ready"])
         ready: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return ready

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.leftovers import bearing, born
 from mews.names import among
 from mews.own_files import make_own_folder, write_own
@@ -105,13 +105,13 @@ def offspring(folder: str, since: str = "0") -> Iterator[int]:
 def running(name: str) -> UpInstance:
     """The one of that name that runs.
 
-    Raises BadInput where none does.
+    Raises BadInputError where none does.
     """
     there = [instance for instance in recorded() if alive(instance)]
     for instance in there:
         if instance.name == name:
             return instance
-    raise BadInput(f"--name {name}: no `mews up` of that name runs; {names_running(name)}")
+    raise BadInputError(f"--name {name}: no `mews up` of that name runs; {names_running(name)}")
 
 
 def names_running(name: str) -> str:
@@ -123,11 +123,11 @@ def names_running(name: str) -> str:
 def ready_of(name: str) -> dict[str, Any]:
     """The ready.json of the one of that name that runs.
 
-    Raises BadInput where none does, Lacks where it is not up yet.
+    Raises BadInputError where none does, RequirementError where it is not up yet.
     """
     try:
         text = (Path(running(name).folder) / "ready.json").read_text(encoding="utf-8")
         ready: dict[str, Any] = json.loads(text)
     except (OSError, ValueError) as error:
-        raise Lacks(f"--name {name}: its ready.json cannot be read yet: {error}") from error
+        raise RequirementError(f"--name {name}: its ready.json cannot be read yet: {error}") from error
     return ready

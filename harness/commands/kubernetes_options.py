@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.releases.cluster_release import cluster_release
 from mews.kube.releases.errors import ReleaseError
 from mews.kube.releases.feature_gates import parse_settings
@@ -31,7 +31,7 @@ class KubernetesOptions(Struct, frozen=True):
     def overrides(self) -> list[str]:
         """What ``--set`` would say of them.
 
-        Raises BadInput.
+        Raises BadInputError.
         """
         found = [] if self.release is None else [f"stack.kubernetes={json.dumps(_release(self.release))}"]
         pairs = (
@@ -43,37 +43,37 @@ class KubernetesOptions(Struct, frozen=True):
                 try:
                     found.append(f"stack.{key}={json.dumps(parse_settings(text, word))}")
                 except ReleaseError as error:
-                    raise BadInput(f"{option}: {error}") from error
+                    raise BadInputError(f"{option}: {error}") from error
         return found
 
 
 def with_kubernetes(scenario: Scenario, given: KubernetesOptions) -> Scenario:
     """The scenario with the options' release, gates and API versions.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     stack = scenario.stack
     name = _release(given.release or stack.kubernetes)
     try:
         gates = stack.feature_gates if given.feature_gates is None else parse_settings(given.feature_gates, "NAME")
     except ReleaseError as error:
-        raise BadInput(f"--feature-gates: {error}") from error
+        raise BadInputError(f"--feature-gates: {error}") from error
     try:
         served = given.runtime_config
         runtime = stack.runtime_config if served is None else parse_settings(served, "GROUP/VERSION")
     except ReleaseError as error:
-        raise BadInput(f"--runtime-config: {error}") from error
+        raise BadInputError(f"--runtime-config: {error}") from error
     for option, checked in (("--feature-gates", (gates, {})), ("--runtime-config", ({}, runtime))):
         try:
             cluster_release(name, *checked)
         except ReleaseError as error:
-            raise BadInput(f"{option}: {error}") from error
+            raise BadInputError(f"{option}: {error}") from error
     update = {"kubernetes": name, "feature_gates": gates, "runtime_config": runtime}
     made = stack.model_copy(update=update)
     try:
         made.check_needs()
     except ValueError as error:
-        raise BadInput(f"--{_OPTIONS[str(error).partition(':')[0]]}: {str(error).partition(': ')[2]}") from error
+        raise BadInputError(f"--{_OPTIONS[str(error).partition(':')[0]]}: {str(error).partition(': ')[2]}") from error
     return scenario.model_copy(update={"stack": made})
 
 
@@ -81,4 +81,4 @@ def _release(name: str) -> str:
     try:
         return known_release(name)
     except ReleaseError as error:
-        raise BadInput(f"--kubernetes: {error}") from error
+        raise BadInputError(f"--kubernetes: {error}") from error

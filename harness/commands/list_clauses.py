@@ -13,7 +13,7 @@ from mews.harness.conformance.suite import in_order
 def list_clauses(dialect: str, profile: str) -> int:
     """Print the clauses of a dialect in the order in which they are judged: grade, what they need, source.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     for line in lines(dialect, profile):
         terminal.out(f"{line}\n")

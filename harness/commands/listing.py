@@ -11,7 +11,7 @@ from mews.harness import terminal
 from mews.harness.catalogue.entry import CatalogueEntry
 from mews.harness.catalogue.kinds import KINDS, entries
 from mews.harness.commands.words import FailingParser
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.system.command import Command, CommandContext
 from mews.names import did_you_mean, must_be
 
@@ -34,7 +34,7 @@ def list_command(words: Sequence[str], context: CommandContext) -> int:
 def show(kind: str, word: str = "", *, as_json: bool = False) -> None:
     """Print the entries of a kind that have the word in them.
 
-    Raises BadInput, as ``found`` does.
+    Raises BadInputError, as ``found`` does.
     """
     rows = found(kind, word)
     terminal.out(_json(rows) if as_json else _table(rows))
@@ -43,14 +43,14 @@ def show(kind: str, word: str = "", *, as_json: bool = False) -> None:
 def found(kind: str, word: str) -> list[CatalogueEntry]:
     """The entries of a kind that have the word in them.
 
-    Raises BadInput for no such kind, and where no entry has the word.
+    Raises BadInputError for no such kind, and where no entry has the word.
     """
     if kind not in KINDS:
-        raise BadInput(f"mews list {kind}: {must_be(kind, KINDS)}")
+        raise BadInputError(f"mews list {kind}: {must_be(kind, KINDS)}")
     rows = entries(kind, word)
     if not rows:
         near = did_you_mean(word, [each.name for each in entries(kind)])
-        raise BadInput(f"mews list {kind} {word}: nothing found{near}; `mews list {kind}` lists all")
+        raise BadInputError(f"mews list {kind} {word}: nothing found{near}; `mews list {kind}` lists all")
     return rows
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from mews.harness import terminal
 from mews.harness.commands.recording import RECORD
 from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, as_values, client_of, values_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.journal import LAYERS
 from mews.harness.live.client import line_of
 from mews.harness.live.explanation import pod_named
@@ -216,7 +216,7 @@ def explain(words: Sequence[str], context: CommandContext) -> int:
     if chosen.json:
         context.write(json.dumps(found) + "\n")
     elif missing:
-        raise BadInput(" ".join(found["sentences"]))
+        raise BadInputError(" ".join(found["sentences"]))
     else:
         context.write(text)
     return 2 if missing else 0

@@ -17,7 +17,7 @@ from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.clusters.real.systems import default_namespace, deployments, image_book
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
@@ -49,7 +49,7 @@ class ManifestsOptions(Struct, frozen=True):
 def write_manifests(options: ManifestsOptions) -> int:
     """Print all as one stream, or write a file per component into the folder.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     objects = stack_objects(options)
     if options.folder is None:
@@ -61,21 +61,23 @@ def write_manifests(options: ManifestsOptions) -> int:
             write_own(options.folder / name, text)  # one holds a token
             terminal.out(f"{options.folder / name}\n")
     except OSError as error:
-        raise BadInput(f"--out {options.folder}: cannot be written: {error.strerror}") from error
+        raise BadInputError(f"--out {options.folder}: cannot be written: {error.strerror}") from error
     return 0
 
 
 def stack_objects(options: ManifestsOptions) -> list[Object]:
     """The manifests of the options.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     namespace = default_namespace() if options.namespace is None else options.namespace
     if not _LABEL.fullmatch(namespace) or len(namespace) > _LABEL_MOST:
         allowed = f"small letters, digits and '-', at most {_LABEL_MOST}, beginning and ending with one of the former"
-        raise BadInput(f"--namespace {namespace!r}: must be {allowed}")
+        raise BadInputError(f"--namespace {namespace!r}: must be {allowed}")
     if not is_image(options.image):
-        raise BadInput(f"--image {options.image!r}: must be the name of an image, such as registry.example.com/mews:1")
+        raise BadInputError(
+            f"--image {options.image!r}: must be the name of an image, such as registry.example.com/mews:1"
+        )
     scenario = scenario_of(options.hardware, options.scenario, allow_outside=options.allow_outside)
     try:
         hardware = hardware_of(scenario)
@@ -88,7 +90,7 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         replaced = replacement_deployment(scenario, place.nodes)
         spec = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)
     except ScenarioError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     return [*manifests(spec), *_replacement_objects(scenario, spec, place)]
 
 
@@ -108,22 +110,24 @@ def _replacement_objects(scenario: Scenario, spec: StackSpec, place: DeploymentT
 def node_map(hosts: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     """Host -> node.
 
-    Raises BadInput for what names no host of the hardware, and for a node that two hosts would share.
+    Raises BadInputError for what names no host of the hardware, and for a node that two hosts would share.
     """
     nodes = {host: host for host in hosts}
     for text in given:
         host, equals, node = text.partition("=")
         if not equals or not node or host not in nodes:
-            raise BadInput(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
+            raise BadInputError(f"--node {text}: must be HOST=NODE with one of the hosts {', '.join(hosts)}")
         if not all(_LABEL.fullmatch(part) for part in node.split(".")):
-            raise BadInput(f"--node {text}: {node!r} is not a valid node name: lower-case letters, digits, '-' and '.'")
+            raise BadInputError(
+                f"--node {text}: {node!r} is not a valid node name: lower-case letters, digits, '-' and '.'"
+            )
         if any(other.partition("=")[0] == host and other != text for other in given):
-            raise BadInput(f"--node {text}: {host} is given two nodes; give one")
+            raise BadInputError(f"--node {text}: {host} is given two nodes; give one")
         nodes[host] = node
     taken = list(nodes.values())
     twice = next((node for node in taken if taken.count(node) > 1), None)
     if twice is not None:
-        raise BadInput(f"--node: {twice} is the node of two hosts; each host needs a different node")
+        raise BadInputError(f"--node: {twice} is the node of two hosts; each host needs a different node")
     return nodes
 
 

@@ -18,7 +18,7 @@ USAGE = "FILE… [--json FILE|-] [--results FILE|-] [--junit FILE|-]"
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises BadInput, Lacks; ValueError for bad arguments.
+    Raises BadInputError, RequirementError; ValueError for bad arguments.
     """
     parser = FailingParser("merge")
     parser.add_argument("files", nargs="+", type=Path)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mews.harness import terminal
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 
@@ -14,7 +14,7 @@ from mews.names import must_be
 def run_command(commands: Mapping[str, Command], words: Sequence[str]) -> int:
     """Run the command of the longest name that the words begin with.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     for name in sorted(commands, key=lambda name: -len(name.split())):
         length = len(name.split())
@@ -24,7 +24,7 @@ def run_command(commands: Mapping[str, Command], words: Sequence[str]) -> int:
         terminal.out("\n".join(commands[name].help() for name in sorted(commands)))
         return 0
     typed = f"mews {' '.join(words)}"
-    raise BadInput(f"{typed}: {must_be(typed, [f'mews {name}' for name in commands])}")
+    raise BadInputError(f"{typed}: {must_be(typed, [f'mews {name}' for name in commands])}")
 
 
 def _run(command: Command, arguments: Sequence[str]) -> int:
@@ -34,9 +34,9 @@ def _run(command: Command, arguments: Sequence[str]) -> int:
     try:
         return command.run(arguments, CommandContext(terminal.out, _kubeconfig))
     except ValueError as error:
-        raise BadInput(f"mews {command.name}: {error}") from error
+        raise BadInputError(f"mews {command.name}: {error}") from error
     except LookupError as error:
-        raise Lacks(f"mews {command.name}: {error.args[0] if error.args else error}") from error
+        raise RequirementError(f"mews {command.name}: {error.args[0] if error.args else error}") from error
 
 
 def _kubeconfig(name: str) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mews.harness import terminal
 from mews.harness.commands.words import FailingParser
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 
@@ -24,18 +24,20 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 def new(kind: str, folder: Path) -> int:
     """Write the files of that kind into a folder that is not there yet, or is empty; its name becomes theirs.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if kind not in KINDS:
-        raise BadInput(f"{kind}: {must_be(kind, KINDS)}")
+        raise BadInputError(f"{kind}: {must_be(kind, KINDS)}")
     name = folder.absolute().name
     if not _NAME.fullmatch(name):
-        raise BadInput(f"{folder}: its name becomes the {kind}'s: must be small letters and digits, with - between")
+        raise BadInputError(
+            f"{folder}: its name becomes the {kind}'s: must be small letters and digits, with - between"
+        )
     module = name.replace("-", "_")
     if kind != "scenario" and keyword.iskeyword(module):
-        raise BadInput(f"{folder}: its name becomes a module's, and {module} is a keyword of Python")
+        raise BadInputError(f"{folder}: its name becomes a module's, and {module} is a keyword of Python")
     if kind != "scenario" and module in sys.stdlib_module_names | {"mews", "scenario", "tests"}:
-        raise BadInput(f"{folder}: its name becomes a module's, and there is a module {module} already")
+        raise BadInputError(f"{folder}: its name becomes a module's, and there is a module {module} already")
     names = {"NAME": name, "MODULE": module, "CLASS": "".join(part.capitalize() for part in name.split("-"))}
     written = _write(kind, folder, {**names, **_default_stack()})
     lines = [f"{folder / file}" for file in written]
@@ -57,13 +59,13 @@ def _write(kind: str, folder: Path, names: Mapping[str, str]) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         there = sorted(os.listdir(folder))
     except NotADirectoryError:
-        raise BadInput(f"{folder}: is not a folder") from None
+        raise BadInputError(f"{folder}: is not a folder") from None
     except FileExistsError:
-        raise BadInput(f"{folder}: is not a folder") from None
+        raise BadInputError(f"{folder}: is not a folder") from None
     except OSError as error:
-        raise BadInput(f"{folder}: cannot be made: {error.strerror}") from error
+        raise BadInputError(f"{folder}: cannot be made: {error.strerror}") from error
     if there:
-        raise BadInput(f"{folder}: is not empty: has {', '.join(there[:4])}")
+        raise BadInputError(f"{folder}: is not empty: has {', '.join(there[:4])}")
     written = []
     templates = files("mews.harness.new").joinpath(kind)
     for template in sorted(templates.iterdir(), key=lambda each: each.name):
@@ -71,7 +73,7 @@ def _write(kind: str, folder: Path, names: Mapping[str, str]) -> list[str]:
         try:
             (folder / file).write_text(_filled(template.read_text("utf-8"), names), encoding="utf-8")
         except OSError as error:
-            raise BadInput(f"{folder / file}: cannot be written: {error.strerror}") from error
+            raise BadInputError(f"{folder / file}: cannot be written: {error.strerror}") from error
         written.append(file)
     return written
 
@@ -91,7 +93,7 @@ def _next(kind: str, folder: Path) -> list[str]:
 def run(words: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises BadInput; ValueError for bad arguments.
+    Raises BadInputError; ValueError for bad arguments.
     """
     parser = FailingParser("new")
     parser.add_argument("kind", metavar="KIND")

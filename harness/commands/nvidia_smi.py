@@ -13,22 +13,23 @@ from mews.emulator.chassis.errors import HardwareError
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory_file import load_hardware
-from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.compile import CompileError, CompilerMissingError
 from mews.emulator.nvml.library import SMI, install
 from mews.emulator.nvml.state import state_beside, write_state
 from mews.harness.catalogue.files import existing_file
 from mews.harness.commands.instances import ready_of
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.names import must_be
 
 
 def nvidia_smi(hardware: Path | None, name: str, host: str | None, arguments: Sequence[str]) -> int:
     """Run it with these arguments; the exit code is its own.
 
-    Raises BadInput for a host that is not there, Lacks where no instance runs or the program cannot be compiled.
+    Raises BadInputError for a host that is not there, RequirementError where no instance runs or the program cannot be
+    compiled.
     """
     if host == "":
-        raise BadInput("--host '': must be the name of a host")
+        raise BadInputError("--host '': must be the name of a host")
     if hardware is None:
         return _run(_folder_of(_nodes(name), host, name), arguments)
     with tempfile.TemporaryDirectory(prefix="mews-smi-") as made:
@@ -50,11 +51,11 @@ def _write(hardware: Path, host: str | None, folder: Path) -> None:
         hosts.begin(0.0)
         wanted = hosts.host(host or known.hosts[0].name)
     except (HardwareError, ValueError) as error:
-        raise BadInput(" ".join(str(error).split())) from error
+        raise BadInputError(" ".join(str(error).split())) from error
     try:
         install(folder)
-    except (CompilerMissing, CompileFailed) as error:
-        raise Lacks(" ".join(str(error).split())) from error
+    except (CompilerMissingError, CompileError) as error:
+        raise RequirementError(" ".join(str(error).split())) from error
     write_state(state_beside(folder), nvml_host(wanted))
 
 
@@ -67,8 +68,10 @@ def _nodes(name: str) -> dict[str, Any]:
 def _folder_of(nodes: dict[str, Any], host: str | None, name: str) -> Path:
     wanted = host or min(nodes, default="")
     if wanted not in nodes:
-        raise BadInput(f"--host {wanted}: {must_be(wanted, nodes)}: nodes of {name!r}")
+        raise BadInputError(f"--host {wanted}: {must_be(wanted, nodes)}: nodes of {name!r}")
     folder = nodes[wanted].get("env", {}).get("LD_LIBRARY_PATH")
     if folder is None:
-        raise Lacks(f"--host {wanted}: its GPUs are not shown to programs; see what `mews up` said about the library")
+        raise RequirementError(
+            f"--host {wanted}: its GPUs are not shown to programs; see what `mews up` said about the library"
+        )
     return Path(folder)

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from mews.harness.commands.help_layout import COMMAND_PANELS, GROUPS, LIVE_WORDS, write_options
 from mews.harness.commands.named import run_command
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.names import did_you_mean
 from mews.project import DOCUMENTATION
 
@@ -59,7 +59,7 @@ class MewsGroup(TyperGroup):
             return args[0], _command_of_systems(args[0]), args[1:]
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             names = self.list_commands(ctx)
-            raise BadInput(f"mews {args[0]}: no such command{did_you_mean(args[0], names)}; see mews --help")
+            raise BadInputError(f"mews {args[0]}: no such command{did_you_mean(args[0], names)}; see mews --help")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mews.harness.commands.words import FailingParser, at_least
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.system.command import Command, CommandContext
 
 SUMMARY = "Forward requests to a chassis or a Kubernetes API, and add deviations or faults."
@@ -25,7 +25,7 @@ _OF_CHASSIS = ("wrong", "ca", "cert", "key", "insecure")
 def run(words: Sequence[str], context: CommandContext) -> int:
     """Stand in front of a chassis until a signal ends it, or list what ``--wrong`` takes.
 
-    Raises BadInput, Lacks; ValueError for bad arguments.
+    Raises BadInputError, RequirementError; ValueError for bad arguments.
     """
     parser = FailingParser("proxy")
     parser.add_argument("url", nargs="?")
@@ -46,13 +46,13 @@ def run(words: Sequence[str], context: CommandContext) -> int:
         return _before_the_api(given)
     _check_unused(given, _OF_API, "only with --kubeconfig")
     if given.list and given.url is not None:
-        raise BadInput(f"--list {given.url}: only one of the two: --list only lists deviations")
+        raise BadInputError(f"--list {given.url}: only one of the two: --list only lists deviations")
     if given.list:
         from mews.harness.commands.wrongs import list_wrongs
 
         return list_wrongs()
     if given.url is None:
-        raise BadInput("URL: missing; give a chassis' URL, --kubeconfig FILE, or --list")
+        raise BadInputError("URL: missing; give a chassis' URL, --kubeconfig FILE, or --list")
     # With the server and its certificates: nothing but this command waits for it.
     from mews.harness.commands.wrongs import ProxyArguments, stand_in_front
     from mews.harness.conformance.certificates import TlsArguments
@@ -73,7 +73,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
 def _before_the_api(given: Namespace) -> int:
     if given.url is not None or given.list:
         other = given.url or "--list"
-        raise BadInput(f"--kubeconfig {given.kubeconfig} {other}: only one of the two")
+        raise BadInputError(f"--kubeconfig {given.kubeconfig} {other}: only one of the two")
     _check_unused(given, _OF_CHASSIS, "not with --kubeconfig")
     from mews.harness.commands.api_proxy import ApiProxyArguments, stand_before_the_api
 
@@ -98,7 +98,7 @@ def _check_unused(given: Namespace, names: Sequence[str], why: str) -> None:
     for name in names:
         if value := getattr(given, name):
             shown = "" if value is True else f" {value[0] if isinstance(value, list) else value}"
-            raise BadInput(f"--{name}{shown}: {why}")
+            raise BadInputError(f"--{name}{shown}: {why}")
 
 
 COMMAND = Command(

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from mews.harness import terminal
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.session_words import NAME, NAMED, ArgumentWords, answered, client_of
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.kube.system.command import Command, CommandContext
 from mews.names import must_be
 from mews.own_files import write_named
@@ -35,13 +35,13 @@ def record(words: Sequence[str], context: CommandContext) -> int:
     chosen = _parser().parse_args(words)
     given = [name for name in ("name", "kubeconfig", "from_") if getattr(chosen, name) is not None]
     if len(given) > 1:
-        raise BadInput(f"{' '.join(map(_option, given))}: only one of them")
+        raise BadInputError(f"{' '.join(map(_option, given))}: only one of them")
     if not given or given == ["name"]:
         _refuse(chosen, _OF_CLUSTERS, "--kubeconfig")
         _refuse(chosen, ("redact",), "--kubeconfig and --from")
         return _session(chosen, context)
     if chosen.out is None:
-        raise BadInput(f"{_option(given[0])}: requires --out FILE, the scenario to write")
+        raise BadInputError(f"{_option(given[0])}: requires --out FILE, the scenario to write")
     from mews.harness.recording.written import check_out
 
     check_out(Path(chosen.out))
@@ -77,10 +77,10 @@ def _option(name: str) -> str:
 
 
 def _refuse(chosen: argparse.Namespace, names: Sequence[str], needed: str) -> None:
-    """Raise BadInput for an option that this way of recording does not use."""
+    """Raise BadInputError for an option that this way of recording does not use."""
     for name in names:
         if getattr(chosen, name) not in (None, False):
-            raise BadInput(f"{_option(name)}: applies only to {needed}")
+            raise BadInputError(f"{_option(name)}: applies only to {needed}")
 
 
 def _session(chosen: argparse.Namespace, context: CommandContext) -> int:
@@ -116,9 +116,9 @@ def _duration_s(text: str) -> float:
     try:
         found = seconds_of(text)
     except ValueError as error:
-        raise BadInput(f"--for {text}: {error}") from None
+        raise BadInputError(f"--for {text}: {error}") from None
     if not 0 < found <= _LONGEST_S:
-        raise BadInput(f"--for {text}: must be above 0, and at most 7 days (168h)")
+        raise BadInputError(f"--for {text}: must be above 0, and at most 7 days (168h)")
     return found
 
 
@@ -128,17 +128,17 @@ def _addresses(chosen: argparse.Namespace) -> list[Any]:
     from mews.harness.recording.chassis_polls import WatchedChassis
 
     if chosen.dialect is not None and chosen.dialect not in DIALECTS.names():
-        raise BadInput(f"--dialect {chosen.dialect}: {must_be(chosen.dialect, DIALECTS.names())}")
+        raise BadInputError(f"--dialect {chosen.dialect}: {must_be(chosen.dialect, DIALECTS.names())}")
     if chosen.ca is not None and chosen.insecure:
-        raise BadInput(f"--ca {chosen.ca} --insecure: only one of the two")
+        raise BadInputError(f"--ca {chosen.ca} --insecure: only one of the two")
     urls = [check_url(url) for url in chosen.chassis or ()]
     unused = [
         name for name in ("dialect", "credentials", "ca", "insecure") if getattr(chosen, name) not in (None, False)
     ]
     if unused and not urls:
-        raise BadInput(f"{_option(unused[0])}: applies only to --chassis URL")
+        raise BadInputError(f"{_option(unused[0])}: applies only to --chassis URL")
     if len(urls) > 26 or len(set(urls)) < len(urls):
-        raise BadInput(f"--chassis: {len(urls)} URLs; at most 26 are allowed, each given once")
+        raise BadInputError(f"--chassis: {len(urls)} URLs; at most 26 are allowed, each given once")
     credentials = credentials_of(chosen.credentials) if urls else None
     return [
         WatchedChassis(chr(ord("A") + number), url, chosen.dialect or "", credentials, chosen.ca, chosen.insecure)
@@ -152,7 +152,7 @@ def _kube(file: Path, context: str | None) -> HttpKube:
     try:
         return HttpKube.from_kubeconfig(str(file), context)
     except (OSError, ValueError) as error:  # a credential plugin that is missing, a certificate
-        raise Lacks(f"--kubeconfig {file}: {' '.join(str(error).split())}") from error
+        raise RequirementError(f"--kubeconfig {file}: {' '.join(str(error).split())}") from error
 
 
 async def _watch(kube: HttpKube, addresses: Sequence[Any], for_s: float) -> ClusterObservations:
@@ -182,7 +182,7 @@ async def _watch(kube: HttpKube, addresses: Sequence[Any], for_s: float) -> Clus
 def _write(seen: ClusterObservations, chosen: argparse.Namespace, context: CommandContext) -> int:
     from mews.emulator.chassis.errors import HardwareError
     from mews.harness.clusters.real.systems import default_namespaces
-    from mews.harness.recording.inference import NothingRecorded, recorded_files
+    from mews.harness.recording.inference import NothingRecordedError, recorded_files
     from mews.harness.recording.redaction import redacted
     from mews.harness.recording.written import hardware_path, write_files
 
@@ -191,8 +191,8 @@ def _write(seen: ClusterObservations, chosen: argparse.Namespace, context: Comma
         seen = redacted(seen, own)
     try:
         files = recorded_files(seen, name=chosen.called or out.stem, hardware_file=hardware_path(out).name, own=own)
-    except (NothingRecorded, HardwareError) as error:
-        raise BadInput(f"nothing to write: {error}") from error
+    except (NothingRecordedError, HardwareError) as error:
+        raise BadInputError(f"nothing to write: {error}") from error
     beside = write_files(out, files)
     for note in files.notes[:_SHOWN]:
         terminal.err(f"not known: {note}\n")

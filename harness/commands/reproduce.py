@@ -14,7 +14,7 @@ from mews.harness import terminal
 from mews.harness.commands.global_options import is_quiet
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.commands.words import FailingParser, at_least
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.kube.system.command import Command, CommandContext
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
     """Reproduce the named bugs, or all; 1 where one is not reproduced, though its programs are there. With a command:
     its exit code.
 
-    Raises BadInput; ValueError for bad arguments.
+    Raises BadInputError; ValueError for bad arguments.
     """
     parser = FailingParser("reproduce")
     parser.add_argument("names", nargs="*")
@@ -51,7 +51,7 @@ def run(words: Sequence[str], context: CommandContext) -> int:
         return 0
     check_places(bugs)
     if given.out is not None and given.out.exists() and not given.out.is_dir():
-        raise BadInput(f"--out {given.out}: must be a folder")
+        raise BadInputError(f"--out {given.out}: must be a folder")
     return _reproduce(bugs, given, quiet=shown or given.json == STDOUT)
 
 
@@ -61,9 +61,9 @@ def _pass_on(given: Any, bugs: Sequence[Bug]) -> int:
     has_bug = given.with_bug is not None
     option, words = ("--with-bug", given.with_bug) if has_bug else ("--without-bug", given.without_bug)
     if len(given.names) != 1:
-        raise BadInput(f"mews reproduce {option}: needs the name of one bug before it")
+        raise BadInputError(f"mews reproduce {option}: needs the name of one bug before it")
     if not words:
-        raise BadInput(f"mews reproduce {option}: needs a command of mews after it, such as `run demo`")
+        raise BadInputError(f"mews reproduce {option}: needs a command of mews after it, such as `run demo`")
     check_places(bugs)
     return subprocess.run(command_of(bugs[0], words[words[0] == "mews" :], has_bug=has_bug)).returncode
 

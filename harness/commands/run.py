@@ -26,7 +26,7 @@ from mews.harness.commands.outputs import STDOUT, check_inputs_kept, check_outpu
 from mews.harness.commands.replay_line import replay_line
 from mews.harness.commands.serving import warn_insecure, what_is_open
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.kubeconfig_file import check_kubeconfig
 from mews.harness.options import MOST_RUNS, RunOptions, check_available
 from mews.harness.ports.cluster import Cluster
@@ -90,22 +90,25 @@ def run(
 ) -> int:
     """Check all files, run every scenario with every seed, write the reports; the exit code.
 
-    What one scenario lacks skips that one. Raises BadInput, Lacks, KeyboardInterrupt; reports have what ran until then.
+    What one scenario lacks skips that one. Raises BadInputError, RequirementError, KeyboardInterrupt; reports have what
+    ran until then.
     """
     if options.kubeconfig is not None and not options.kubeconfig.is_file():
-        raise BadInput(f"--kubeconfig {options.kubeconfig}: no such file")
+        raise BadInputError(f"--kubeconfig {options.kubeconfig}: no such file")
     if options.kubeconfig is not None:
         check_kubeconfig(options.kubeconfig, options.context)
     keep_quiet()
     overrides = _overrides(wanted.overrides, options)
     if wanted.seeds is not None and any(each.partition("=")[0] == "seed" for each in wanted.overrides):
-        raise BadInput("--seed and --set seed: only one of the two")
+        raise BadInputError("--seed and --set seed: only one of the two")
     scenarios = load(paths, overrides, allow_outside=wanted.allow_outside)
     if wanted.select is not None:
         scenarios = selected(scenarios, wanted.select)
     whole = [(scenario, seed) for scenario in scenarios for seed in wanted.seeds or (scenario.seed,)]
     if len(whole) > MOST_RUNS:
-        raise BadInput(f"these are {len(whole)} runs; at most {MOST_RUNS} are allowed: name fewer seeds or scenarios")
+        raise BadInputError(
+            f"these are {len(whole)} runs; at most {MOST_RUNS} are allowed: name fewer seeds or scenarios"
+        )
     shown = check_outputs(outputs.by_option())
     read = [path for each in scenarios for path in (each.path, *each.included) if path is not None]
     check_inputs_kept(outputs.by_option(), read)
@@ -113,7 +116,7 @@ def run(
     numbers = [number for number in range(len(whole)) if kept is None or kept.lacks(number)]
     plan = [whole[number] for number in numbers]
     if str(outputs.journal) == STDOUT and len(plan) > 1:
-        raise BadInput(f"--journal {STDOUT}: can show only one run, not {len(plan)}; name a file")
+        raise BadInputError(f"--journal {STDOUT}: can show only one run, not {len(plan)}; name a file")
     halting = None if wanted.break_at is None else _break_point(wanted.break_at, plan, options, wanted.jobs)
     options = options if halting is None else halting.options
     missing = _missing(options.cluster)
@@ -130,9 +133,9 @@ def run(
             missing=missing,
         ):
             runs.append(run if kept is None else kept.keep(numbers[len(runs)], run))
-    except (BadInput, Lacks, KeyboardInterrupt):
+    except (BadInputError, RequirementError, KeyboardInterrupt):
         if runs:
-            with contextlib.suppress(Lacks):  # what keeps the others from running weighs more
+            with contextlib.suppress(RequirementError):  # what keeps the others from running weighs more
                 files.reports(runs)
         raise
     runs = runs if kept is None else kept.all_runs(dict(zip(numbers, runs, strict=True)))
@@ -149,7 +152,7 @@ def run(
 
 
 def _break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOptions, jobs: int) -> BreakPoint:
-    """Where the run stops. Raises BadInput, Lacks."""
+    """Where the run stops. Raises BadInputError, RequirementError."""
     from mews.harness.commands.halting import break_point  # most runs stop nowhere
 
     return break_point(text, plan, options, jobs)
@@ -159,7 +162,7 @@ def _missing(cluster: str) -> str:
     """What this machine lacks for the cluster, "" for nothing."""
     try:
         check_available(cluster)
-    except Lacks as error:
+    except RequirementError as error:
         return str(error)
     return ""
 
@@ -168,15 +171,15 @@ def _exit_code(runs: Sequence[Run], *, strict: bool, asked_for: bool) -> int:
     """The exit code; that nothing was run is shown where nobody can miss it. ``asked_for``: what is lacking is what
     the command line itself names.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     wrong = list(dict.fromkeys(run.result.reason for run in runs if run.bad_input))
     if wrong:
-        raise BadInput("\n".join(wrong))
+        raise BadInputError("\n".join(wrong))
     code = exit_code_of(runs, strict=strict)
     lacking = list(dict.fromkeys(run.lacks for run in runs if run.lacks))
     if lacking and asked_for and code != 1:
-        raise Lacks("\n".join(lacking))
+        raise RequirementError("\n".join(lacking))
     skipped = sum(run.result.verdict == SKIPPED for run in runs)
     if runs and skipped == len(runs):
         reasons = list(dict.fromkeys(run.result.reason for run in runs))
@@ -193,7 +196,7 @@ def _kept(
     options: RunOptions,
     overrides: Sequence[str],
 ) -> KeptRuns | None:
-    """The sweep's results, None where it is none. Raises BadInput."""
+    """The sweep's results, None where it is none. Raises BadInputError."""
     given = outputs.sweep
     if given == GivenSweep():
         return None
@@ -206,32 +209,32 @@ def _kept(
 def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside: bool = False) -> list[Scenario]:
     """The scenarios of files, folders and names of shipped ones; ``allow_outside`` as for ``load_scenario``.
 
-    Raises BadInput, one line per bad file.
+    Raises BadInputError, one line per bad file.
     """
     try:
         files = [existing("scenario", path) for path in paths]
         return load_scenarios(files, overrides, allow_outside=allow_outside)
     except ScenarioError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
 
 
 def selected(scenarios: Sequence[Scenario], selector: str) -> list[Scenario]:
     """Those with the labels that a Kubernetes label selector asks for.
 
-    Raises BadInput for a text that is none, and where no scenario is left.
+    Raises BadInputError for a text that is none, and where no scenario is left.
     """
     from mews.kube.api.selectors import label_selector
 
     if not selector.strip():
-        raise BadInput("--select: must be labels, such as suite=smoke,speed!=slow")
+        raise BadInputError("--select: must be labels, such as suite=smoke,speed!=slow")
     try:
         chosen = label_selector(selector)
     except ValueError as error:
-        raise BadInput(f"--select {selector}: {error}; must be labels, such as suite=smoke,speed!=slow") from error
+        raise BadInputError(f"--select {selector}: {error}; must be labels, such as suite=smoke,speed!=slow") from error
     found = [scenario for scenario in scenarios if chosen(scenario.metadata.labels)]
     if not found:
         there = sorted({f"{key}={value}" for each in scenarios for key, value in each.metadata.labels.items()})
-        raise BadInput(
+        raise BadInputError(
             f"--select {selector}: none of {len(scenarios)} scenarios has such metadata.labels; "
             f"there are {', '.join(there[:20]) + (' …' if len(there) > 20 else '') or '(none)'}"
         )
@@ -241,18 +244,18 @@ def selected(scenarios: Sequence[Scenario], selector: str) -> list[Scenario]:
 def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
     """All that is set, ``--timeout`` included.
 
-    Raises BadInput where one value is given twice: the other one would be without effect.
+    Raises BadInputError where one value is given twice: the other one would be without effect.
     """
     keys = [override.partition("=")[0] for override in overrides]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
-        raise BadInput(f"--set {twice}: is set {keys.count(twice)} times; once is enough")
+        raise BadInputError(f"--set {twice}: is set {keys.count(twice)} times; once is enough")
     for option, key, given in (
         ("--timeout", "timeout", options.timeout_s),
         ("--dialect", "stack.dialect", options.dialect),
     ):
         if given is not None and key in keys:
-            raise BadInput(f"{option} and --set {key}: only one of the two")
+            raise BadInputError(f"{option} and --set {key}: only one of the two")
     return [*overrides, *([f"timeout={options.timeout_s:g}"] if options.timeout_s is not None else [])]
 
 
@@ -369,7 +372,7 @@ class _Files:
     def reports(self, runs: Sequence[Run]) -> None:
         """Write all that were asked for.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         outputs = self._outputs
         if outputs.json is not None:
@@ -384,12 +387,12 @@ class _Files:
 
             self._write("--html", outputs.html, html_page(runs))
         if self._errors:
-            raise Lacks("\n".join(self._errors))
+            raise RequirementError("\n".join(self._errors))
 
     def _write(self, option: str, where: str | Path, text: str) -> None:
         try:
             write_output(option, where, text)
-        except Lacks as error:
+        except RequirementError as error:
             self._errors.append(str(error))
 
 

@@ -19,7 +19,7 @@ from mews.harness.catalogue.files import existing_file
 from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.serving import OF_CHASSIS, serving_options, warn_insecure
 from mews.harness.commands.wrongs import wrongs_of
-from mews.harness.errors import BadInput, Lacks, unreadable
+from mews.harness.errors import BadInputError, RequirementError, unreadable
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.harness.options import ServingOptions
 
@@ -67,15 +67,15 @@ def serve(
 ) -> int:
     """Serve the chassis of a hardware file (the demo's by default) until told to end.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     _check_files(files.ready, files.state)
     wrongs = wrongs_of(play.names, dialect)
     if files.ssdp and dialect not in (None, "redfish"):
-        raise BadInput(f"--ssdp --dialect {dialect}: SSDP finds Redfish services only")
+        raise BadInputError(f"--ssdp --dialect {dialect}: SSDP finds Redfish services only")
     file = existing_file("hardware", hardware or Path("demo"), "--hardware")
     if serving.insecure and tls.certificate is not None:
-        raise BadInput("--insecure --certificate: only one of the two")
+        raise BadInputError("--insecure --certificate: only one of the two")
     warn_insecure(OF_CHASSIS, serving)
     _ensure_files("mews serve")
     # Its owner is known, so that `mews down` removes it after a kill.
@@ -97,9 +97,9 @@ def serve(
             wrongs=wrongs,
         )
     except (HardwareError, ValueError) as error:
-        raise BadInput(_one_line(error)) from error
+        raise BadInputError(_one_line(error)) from error
     except (OSError, EmulatorError) as error:
-        raise Lacks(_one_line(error)) from error
+        raise RequirementError(_one_line(error)) from error
     finally:
         owned.release()
     return 0
@@ -110,7 +110,7 @@ def serve_recorded(
 ) -> int:
     """Serve a recording or a mockup folder until told to end; ``beside``: options that are for chassis only.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     from mews.harness.replay.folders import load_replayable
     from mews.harness.replay.server import serve_recording
@@ -118,7 +118,7 @@ def serve_recorded(
     for option, value in beside.items():
         if value is not None:
             words = f"--recording {folder} {option} {value}".rstrip()
-            raise BadInput(f"{words}: only one of the two")
+            raise BadInputError(f"{words}: only one of the two")
     serving = serving_options(insecure=False, allow_hosts=allow_hosts)
     _check_files(ready, None)
     _ensure_files("mews serve --recording")
@@ -126,18 +126,18 @@ def serve_recorded(
     try:
         serve_recording(replayable, server.parse_listen(listen), ready=ready, allow_hosts=serving.allow_hosts)
     except ValueError as error:
-        raise BadInput(_one_line(error)) from error
+        raise BadInputError(_one_line(error)) from error
     except OSError as error:
-        raise Lacks(_one_line(error)) from error
+        raise RequirementError(_one_line(error)) from error
     return 0
 
 
 def _ensure_files(command: str) -> None:
-    """Raise BadInput where this process may have too few files open for faces and their clients."""
+    """Raise BadInputError where this process may have too few files open for faces and their clients."""
     try:
         ensure_descriptors(command, _FILES)
     except TooFewDescriptorsError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
 
 
 def _certificates(folder: Path, serving: ServingOptions) -> Certificates:
@@ -147,7 +147,7 @@ def _certificates(folder: Path, serving: ServingOptions) -> Certificates:
 def _check_files(ready: Path | None, state: Path | None) -> None:
     check_outputs({"--ready": ready, "--state": state})
     if state is not None and state.is_file() and state.stat().st_size and not _is_sqlite(state):
-        raise BadInput(f"--state {state}: is not a state file of `mews serve`; name such a file, or a new file")
+        raise BadInputError(f"--state {state}: is not a state file of `mews serve`; name such a file, or a new file")
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -155,7 +155,7 @@ def _is_sqlite(path: Path) -> bool:
         with path.open("rb") as file:
             return file.read(16) == b"SQLite format 3\0"
     except OSError as error:
-        raise BadInput(f"--state {unreadable(path, error)}") from error
+        raise BadInputError(f"--state {unreadable(path, error)}") from error
 
 
 def _one_line(error: Exception) -> str:

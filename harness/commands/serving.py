@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mews.harness import terminal
 from mews.harness.backends import Backend
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.options import ServingOptions
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}\.?)+|[0-9a-fA-F:]{2,45}")
@@ -23,20 +23,20 @@ def serving_options(
 ) -> ServingOptions:
     """The options as one value; ``tls`` is the default, and may be said.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if insecure and tls:
-        raise BadInput("--insecure --tls: only one of the two")
+        raise BadInputError("--insecure --tls: only one of the two")
     for name in allow_hosts or ():
         if _NAME.fullmatch(name) is None:
-            raise BadInput(f"--allow-host {name!r}: must be a host's name or address, without scheme and port")
+            raise BadInputError(f"--allow-host {name!r}: must be a host's name or address, without scheme and port")
     return ServingOptions(insecure, port, tuple(allow_hosts or ()), host_access)
 
 
 def check_serves(insecure: bool, *, served: bool, cluster: str, time: str) -> None:
-    """Raise BadInput for ``--insecure`` where nothing is served on this machine."""
+    """Raise BadInputError for ``--insecure`` where nothing is served on this machine."""
     if insecure and not served:
-        raise BadInput(f"--insecure: --cluster {cluster} in {time} time serves nothing on this machine")
+        raise BadInputError(f"--insecure: --cluster {cluster} in {time} time serves nothing on this machine")
 
 
 def warn_insecure(what: str, serving: ServingOptions) -> None:

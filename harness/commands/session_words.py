@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.commands.instances import running
-from mews.harness.live.client import NotAnswering, SessionClient, session_of
+from mews.harness.live.client import NotAnsweringError, SessionClient, session_of
 from mews.kube.system.command import CommandContext
 
 NAME = "[--name NAME]"
@@ -63,12 +63,12 @@ def values_of(words: Sequence[str]) -> dict[str, Any]:
 def client_of(name: str) -> SessionClient:
     """Of the running session of that name.
 
-    Raises BadInput where none runs, LookupError, in one line, where it is not up yet.
+    Raises BadInputError where none runs, LookupError, in one line, where it is not up yet.
     """
     instance = running(name)
     try:
         return SessionClient(session_of(Path(instance.folder)))
-    except NotAnswering as error:
+    except NotAnsweringError as error:
         raise LookupError(str(error)) from error
 
 
@@ -78,7 +78,7 @@ def answered(run: Callable[[Sequence[str], CommandContext], int]) -> Callable[[S
     def wrapped(words: Sequence[str], context: CommandContext) -> int:
         try:
             return run(words, context)
-        except NotAnswering as error:
+        except NotAnsweringError as error:
             raise LookupError(str(error)) from error
 
     return wrapped

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mews.harness import terminal
 from mews.harness.commands.outputs import STDOUT, check_outputs, write_output
 from mews.harness.commands.words import FailingParser, at_least
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.extras import check_installed
 from mews.kube.system.command import Command, CommandContext
 from mews.own_files import make_own_folder, write_own
@@ -41,18 +41,18 @@ _MOST_HOSTS = 20_000
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises BadInput, Lacks; ValueError for bad arguments.
+    Raises BadInputError, RequirementError; ValueError for bad arguments.
     """
     given = _parsed(arguments)
     if given.list and given.trace is not None:
-        raise BadInput(f"--list {given.trace}: only one of the two: --list names policies and plays nothing")
+        raise BadInputError(f"--list {given.trace}: only one of the two: --list names policies and plays nothing")
     if given.list:
         return _list(context)
     if given.trace is None:
         raise ValueError("TRACE: missing; give a trace, or --list")
     shown = check_outputs({"--json": given.json})
     if given.out is not None and given.out.exists() and not given.out.is_dir():
-        raise BadInput(f"--out {given.out}: must be a folder")
+        raise BadInputError(f"--out {given.out}: must be a folder")
 
     from mews.harness.scenario.accounts.account import in_words
     from mews.harness.simulation.policies import find_policy
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     names = [name.strip() for name in (chosen or "fcfs").split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInput(f"--policy {given.policy}: {twice} is listed twice")
+        raise BadInputError(f"--policy {given.policy}: {twice} is listed twice")
     policies = [find_policy(name) for name in names]
     plans = {policy.name: _fitted(plan, policy, _pairs("--set", given.set), policies) for policy in policies}
     _check_order(given.order, plans, policies)
@@ -127,7 +127,7 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequen
         from mews.harness.simulation.scenarios import trace_of_scenario
 
         if given.format is not None:
-            raise BadInput(f"--format {given.format}: {trace} is a scenario, which defines its trace itself")
+            raise BadInputError(f"--format {given.format}: {trace} is a scenario, which defines its trace itself")
         found = trace_of_scenario(trace, given.policy)
         plan, chosen, ignored = found.plan, found.policy, found.ignored
         if given.hardware is not None:
@@ -146,17 +146,17 @@ def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequen
 
         machines = given.pools * len(plan.hardware.hosts)
         if machines > _MOST_HOSTS:
-            raise BadInput(f"--pools {given.pools}: makes {machines} hosts; at most {_MOST_HOSTS} are allowed")
+            raise BadInputError(f"--pools {given.pools}: makes {machines} hosts; at most {_MOST_HOSTS} are allowed")
         changes["hardware"] = repeated(plan.hardware, given.pools)
     return replace(plan, **changes), chosen, ignored
 
 
 def _check_order(order: str | None, plans: Mapping[str, SimulationPlan], policies: Sequence[TracePolicy]) -> None:
-    """Raise BadInput for an order that an option of a policy contradicts."""
+    """Raise BadInputError for an order that an option of a policy contradicts."""
     for policy in policies:
         demanded = policy.order(plans[policy.name].options)
         if order is not None and demanded not in (None, order):
-            raise BadInput(f"--order {order}: the options of --policy {policy.name} demand {demanded}")
+            raise BadInputError(f"--order {order}: the options of --policy {policy.name} demand {demanded}")
 
 
 def _hardware(path: Path, times: int) -> Any:
@@ -168,7 +168,7 @@ def _hardware(path: Path, times: int) -> Any:
     try:
         return load_hardware(found)
     except HardwareError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
 
 
 def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise BadInput(f"{option} {text}: must be NAME=VALUE")
+            raise BadInputError(f"{option} {text}: must be NAME=VALUE")
         pairs[name] = value
     return pairs
 
@@ -188,7 +188,9 @@ def _fitted(
     for name in options:
         if not any(name in each.options for each in others):
             known = ", ".join(dict.fromkeys(option for each in others for option in each.options)) or "(none)"
-            raise BadInput(f"--set {name}: no option of {', '.join(each.name for each in others)}; options: {known}")
+            raise BadInputError(
+                f"--set {name}: no option of {', '.join(each.name for each in others)}; options: {known}"
+            )
     both = {**plan.options, **options}
     return replace(plan, options={name: value for name, value in both.items() if name in policy.options})
 
@@ -221,7 +223,7 @@ def _rows_file(folder: Path | None, policy: str) -> Iterator[Callable[[JobRow], 
         write_own(path, "")
         file: IO[str] = path.open("a", newline="", encoding="utf-8")
     except OSError as error:
-        raise Lacks(f"--out {path}: cannot be written: {error.strerror}") from error
+        raise RequirementError(f"--out {path}: cannot be written: {error.strerror}") from error
     with file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("job", "node", "gpus", "arrival_s", "started_s", "ended_s", "wait_s"))
@@ -243,14 +245,14 @@ def _draw(folder: Path, outcomes: Sequence[TraceOutcome]) -> None:
         write_own(folder / "summary.csv", summary_csv(outcomes))
         try:
             check_installed("plots")
-        except Lacks as error:
+        except RequirementError as error:
             terminal.err(f"--out {folder}: without figures: {error}\n")
             return
         from mews.harness.experiments.drawing import draw
 
         draw(figures(outcomes), folder)
     except OSError as error:
-        raise Lacks(f"--out {folder}: cannot be written: {error.strerror}") from error
+        raise RequirementError(f"--out {folder}: cannot be written: {error.strerror}") from error
 
 
 def _documents(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mews.harness.commands.words import FailingParser, at_least
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 from mews.kube.system.command import Command, CommandContext
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MOST_BYTES = 1024 * 1024
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises BadInput; ValueError for bad arguments.
+    Raises BadInputError; ValueError for bad arguments.
     """
     parser = FailingParser("manifests sweep")
     parser.add_argument("paths", nargs="+", type=Path)
@@ -48,9 +48,9 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     given = parser.parse_args(arguments)
     for option, name in {"--name": given.name, "--namespace": given.namespace, "--claim": given.claim}.items():
         if name is not None and not _NAME.fullmatch(name):
-            raise BadInput(f"{option} {name}: must be small letters, digits and '-', at most 52")
+            raise BadInputError(f"{option} {name}: must be small letters, digits and '-', at most 52")
     if not given.image or given.image.split() != [given.image]:
-        raise BadInput(f"--image {given.image!r}: must be the name of an image")
+        raise BadInputError(f"--image {given.image!r}: must be the name of an image")
 
     from mews.harness.commands.run import load
     from mews.harness.manifests.stack import as_yaml
@@ -58,12 +58,12 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
     from mews.harness.options import seeds_of
 
     if given.folder is not None and not given.folder.startswith("/"):
-        raise BadInput(f"--folder {given.folder}: must be an absolute path, because pods mount it")
+        raise BadInputError(f"--folder {given.folder}: must be an absolute path, because pods mount it")
     seeds = None if given.seeds is None else seeds_of(given.seeds)
     scenarios = load(given.paths, given.set)
     runs = len(scenarios) * (1 if seeds is None else len(seeds))
     if given.shards > runs:
-        raise BadInput(f"--shards {given.shards}: these are {runs} runs: must be at most as many")
+        raise BadInputError(f"--shards {given.shards}: these are {runs} runs: must be at most as many")
     options = [word for text in given.set for word in ("--set", text)]
     options += [] if given.seeds is None else ["--seeds", given.seeds]
     options += ["--jobs", str(given.jobs)] if given.jobs > 1 else []
@@ -92,7 +92,7 @@ def _path(scenario: Scenario) -> Path:
 def _files(scenarios: Sequence[Scenario]) -> Mapping[str, str]:
     """Name -> text of the scenarios and of the traces and inventories that they name.
 
-    Raises BadInput for what cannot lie beside them in one folder.
+    Raises BadInputError for what cannot lie beside them in one folder.
     """
     files: dict[str, tuple[Path, str]] = {}
     for scenario in scenarios:
@@ -100,10 +100,10 @@ def _files(scenarios: Sequence[Scenario]) -> Mapping[str, str]:
             text = _text(path)
             known = files.setdefault(path.name, (path, text))
             if known[1] != text:
-                raise BadInput(f"{path}: {known[0]} has the same name; all files of a sweep share one folder")
+                raise BadInputError(f"{path}: {known[0]} has the same name; all files of a sweep share one folder")
     total = sum(len(text.encode()) for _, text in files.values())
     if total > _MOST_BYTES:
-        raise BadInput(f"the sweep's files are {total} bytes: a ConfigMap holds {_MOST_BYTES}")
+        raise BadInputError(f"the sweep's files are {total} bytes: a ConfigMap holds {_MOST_BYTES}")
     return {name: text for name, (_, text) in files.items()}
 
 
@@ -122,7 +122,7 @@ def _named(scenario: Scenario) -> Iterator[Path]:
         if not file.is_file() or file.is_relative_to(room("fixtures")):
             continue  # an inventory that comes with Mews, as the image has it
         if file.absolute().parent != path.absolute().parent:
-            raise BadInput(f"{path}: {file}: must be in the scenario's folder, because pods get only that folder")
+            raise BadInputError(f"{path}: {file}: must be in the scenario's folder, because pods get only that folder")
         yield file
 
 
@@ -130,7 +130,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(path, error)) from None
+        raise BadInputError(unreadable(path, error)) from None
 
 
 COMMAND = Command(

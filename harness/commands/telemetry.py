@@ -23,7 +23,7 @@ _COLUMNS = ("device", "host", "power", "energy", "temperature", "load", "memory"
 def run(arguments: Sequence[str], context: CommandContext) -> int:
     """The command.
 
-    Raises ValueError for bad arguments and refused values, BadInput where no such instance runs.
+    Raises ValueError for bad arguments and refused values, BadInputError where no such instance runs.
     """
     parser = ArgumentWords("telemetry", allow_abbrev=True)
     parser.add_argument("--device", default="all")

@@ -22,7 +22,7 @@ from mews.harness.commands.instances import MARK, born, forget
 from mews.harness.commands.kubernetes_options import KubernetesOptions, with_kubernetes
 from mews.harness.commands.logs import to_stderr
 from mews.harness.commands.serving import check_serves, warn_insecure, what_is_open
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.leftovers import sweep
 from mews.harness.options import RunOptions, ServingOptions, check_choice
 from mews.harness.scenario.errors import ScenarioError
@@ -82,7 +82,7 @@ class UpArguments(Struct, frozen=True):
 def up(arguments: UpArguments, *, as_json: bool) -> int:
     """Bring it up, stay until told to end.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     gc.disable()  # Until it is up: an eighth of the time went into looking through what imports have made, and keep.
     try:
@@ -94,10 +94,10 @@ def up(arguments: UpArguments, *, as_json: bool) -> int:
 def _up(arguments: UpArguments, *, as_json: bool) -> int:
     backend = backend_of(arguments.cluster)
     if as_json and arguments.web:
-        raise BadInput("--json --web: only one of the two: --json prints only ready.json")
+        raise BadInputError("--json --web: only one of the two: --json prints only ready.json")
     if arguments.serving.port and not backend.chooses_api_port:
         port = arguments.serving.port
-        raise BadInput(f"--api-port {port}: --cluster {arguments.cluster} chooses its port itself")
+        raise BadInputError(f"--api-port {port}: --cluster {arguments.cluster} chooses its port itself")
     check_serves(arguments.serving.insecure, served=backend.emulates_nodes, cluster=arguments.cluster, time="wall")
     scenario, restored = _what_to_bring_up(arguments)
     if arguments.stack is not None:
@@ -109,10 +109,10 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
     try:
         check_images(scenario)
     except ScenarioError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     check_programs(arguments.programs)
     if reason := lacking(scenario.stack.systems):
-        raise Lacks(reason)
+        raise RequirementError(reason)
     backend.check_available()  # Last: what was given wrong is as wrong on a machine without Docker.
     instance = claim(arguments.name, arguments.folder)
     sweep()
@@ -161,7 +161,7 @@ def _up(arguments: UpArguments, *, as_json: bool) -> int:
                 )
             )
     except ScenarioError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     finally:
         forget(instance.name)
     return 0
@@ -182,14 +182,16 @@ def _name_left_out(file: Path | None, scenario: Scenario, cluster: str) -> None:
 def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:
     """The scenario, and the snapshot that is restored when it is up.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if given.snapshot is None:
         return scenario_of(given.hardware, given.scenario, allow_outside=given.allow_outside), None
     others = (("--hardware", given.hardware), ("--scenario", given.scenario), ("--stack", given.stack))
     for name, value in others:
         if value is not None:
-            raise BadInput(f"--snapshot {given.snapshot} {name} {value}: only one of the two; a snapshot has its own")
+            raise BadInputError(
+                f"--snapshot {given.snapshot} {name} {value}: only one of the two; a snapshot has its own"
+            )
 
     from mews.harness.live.snapshot import read_snapshot
     from mews.harness.live.snapshot_file import load_snapshot
@@ -198,14 +200,14 @@ def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] |
         document = load_snapshot(given.snapshot)
         return read_snapshot(document).as_scenario(), document
     except ValueError as error:
-        raise BadInput(f"--snapshot {error}") from error
+        raise BadInputError(f"--snapshot {error}") from error
 
 
 def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: bool = False) -> Scenario:
     """The scenario whose hardware and stack are brought up: the given one, or an empty one on the given hardware; both
     are files, or names of shipped ones; ``allow_outside`` as for ``load_scenario``.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if hardware is None and scenario is None:
         hardware = shipped("hardware", "demo")
@@ -220,13 +222,13 @@ def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: 
             else parse_scenario(text, Path("up"), sets)
         )
     except ScenarioError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
 
 
 def waited_for(word: str) -> Literal["nodes", "devices"]:
     """Of ``--wait``.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     check_choice("--wait", word, ("nodes", "devices"))
     return "nodes" if word == "nodes" else "devices"
@@ -235,23 +237,23 @@ def waited_for(word: str) -> Literal["nodes", "devices"]:
 def with_stack(scenario: Scenario, given: str) -> Scenario:
     """The scenario with these systems alone: names with commas, or ``none``. Of those that it has, the options stay.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     names = [] if given.strip() == "none" else [name.strip() for name in given.split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInput(f"--stack {given}: {twice} is listed twice")
+        raise BadInputError(f"--stack {given}: {twice} is listed twice")
     try:
         stack = scenario.stack.of(names)
     except ValueError as error:
-        raise BadInput(f"--stack {given}: {error}") from error
+        raise BadInputError(f"--stack {given}: {error}") from error
     return scenario.model_copy(update={"stack": stack})
 
 
 def with_metrics(scenario: Scenario, given: str | None) -> Scenario:
     """The scenario with the metrics API on or off; None leaves it as it is.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if given is None:
         return scenario
@@ -272,7 +274,7 @@ _REAL = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"
 def with_programs(scenario: Scenario, given: UpPrograms, cluster: str) -> Scenario:
     """The scenario with Kubernetes' own programs, or ours, in the places of scheduler and controllers.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     stack = scenario.stack
     for option, word in (("scheduler", given.scheduler), ("controllers", given.controllers)):
@@ -280,30 +282,30 @@ def with_programs(scenario: Scenario, given: UpPrograms, cluster: str) -> Scenar
             continue
         check_choice(f"--{option}", word, ("ours", "real"))
         if not backend_of(cluster).emulates_nodes:
-            raise BadInput(f"--{option} {word}: --cluster {cluster} runs its own")
+            raise BadInputError(f"--{option} {word}: --cluster {cluster} runs its own")
         program = _REAL[option] if word == "real" else "ours"
         try:
             stack = stack.with_program(option, program)
         except ValueError as error:
-            raise BadInput(f"--{option} {word}: {error}") from error
+            raise BadInputError(f"--{option} {word}: {error}") from error
     return scenario.model_copy(update={"stack": stack})
 
 
 def check_programs(given: UpPrograms) -> None:
-    """Raise Lacks for a program that is asked for and not on this machine."""
+    """Raise RequirementError for a program that is asked for and not on this machine."""
     from mews.harness.clusters.programs.finding import HOW_PROGRAMS, find
 
     for option, word in (("scheduler", given.scheduler), ("controllers", given.controllers)):
         if word == "real" and find(_REAL[option]) is None:
             where = f"{_REAL[option]} is neither in KUBEBUILDER_ASSETS nor on PATH"
-            raise Lacks(f"--{option} real: {where}; {HOW_PROGRAMS.format(_REAL[option])}")
+            raise RequirementError(f"--{option} real: {where}; {HOW_PROGRAMS.format(_REAL[option])}")
 
 
 def with_images(scenario: Scenario, given: UpImages) -> Scenario:
     """The scenario with the images of a file, which come before its own. What nothing names runs idle where neither
     says otherwise: what is tried on a cluster that is up is somebody's chart, whose images nobody has described.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if given.unknown is not None:
         check_choice("--unknown-images", given.unknown, UNKNOWN)

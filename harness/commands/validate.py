@@ -14,7 +14,7 @@ from mews.emulator.inventory_file import load_hardware
 from mews.harness import terminal
 from mews.harness.catalogue.files import file_of, shipped_files
 from mews.harness.commands.global_options import is_quiet
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario, schema
 from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
@@ -32,7 +32,7 @@ def validate(paths: Sequence[Path], *, allow_outside: bool = False) -> int:
     """Check all scenario and hardware files, tell every error; on standard error what objects of scenarios ask for
     and emulated clusters ignore.
 
-    Raises BadInput with one line per bad file.
+    Raises BadInputError with one line per bad file.
     """
     kinds: list[str] = []
     errors: list[str] = []
@@ -47,7 +47,7 @@ def validate(paths: Sequence[Path], *, allow_outside: bool = False) -> int:
         except (ScenarioError, HardwareError) as error:
             errors.append(str(error))
     if errors:
-        raise BadInput("\n".join(errors))
+        raise BadInputError("\n".join(errors))
     for warning in warnings:
         terminal.err(f"warning: {warning}\n")
     if not is_quiet():
@@ -66,11 +66,11 @@ def _warnings(path: Path, scenario: Scenario) -> Iterator[str]:
 def print_schema(names: Sequence[str]) -> int:
     """The JSON Schema of scenario files, or of those that are named, on standard output.
 
-    Raises BadInput for another name.
+    Raises BadInputError for another name.
     """
     name = names[0] if names else "scenario"
     if name not in SCHEMAS or len(names) > 1:
-        raise BadInput(f"--schema {' '.join(names)}: must be one of {', '.join(SCHEMAS)}")
+        raise BadInputError(f"--schema {' '.join(names)}: must be one of {', '.join(SCHEMAS)}")
     terminal.out(json.dumps(SCHEMAS[name](), indent=2) + "\n")
     return 0
 
@@ -78,7 +78,7 @@ def print_schema(names: Sequence[str]) -> int:
 def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
     """The files, and what each is; of a folder those in it and below that say so.
 
-    Raises BadInput for a folder without any.
+    Raises BadInputError for a folder without any.
     """
     found: list[tuple[Path, str]] = []
     for path in map(_existing, paths):
@@ -88,7 +88,9 @@ def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
         files = [each for each in sorted(path.rglob("*.yaml")) if each.is_file()]
         inside = [(each, kind) for each in files if (kind := _kind(each)) is not None]
         if not inside:
-            raise BadInput(f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario or kind: Hardware")
+            raise BadInputError(
+                f"{path}: no scenario in this folder: expected *.yaml with kind: Scenario or kind: Hardware"
+            )
         found += inside
     return found
 
@@ -96,12 +98,12 @@ def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
 def _existing(path: Path) -> Path:
     """The file, or that of an included scenario or inventory of that name.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found = next((found for kind in ("scenario", "hardware") if (found := file_of(kind, path)).exists()), None)
     if found is None:
         near = did_you_mean(path, [*shipped_files("scenario"), *shipped_files("hardware")])
-        raise BadInput(f"{path}: no such file, and no included scenario or inventory of that name{near}")
+        raise BadInputError(f"{path}: no such file, and no included scenario or inventory of that name{near}")
     return found
 
 

@@ -19,18 +19,18 @@ from mews.harness.commands.outputs import check_outputs
 from mews.harness.commands.serving import serving_options
 from mews.harness.conformance.certificates import TlsArguments
 from mews.harness.conformance.open import check_url
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 
 
 def wrongs_of(names: Sequence[str], dialect: str | None = None) -> tuple[Wrong, ...]:
     """The wrongs that ``--wrong`` names.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     try:
         return find_wrongs(names, tuple(OURS) if dialect is None else (dialect,))
     except ValueError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
 
 
 def list_wrongs() -> int:
@@ -56,7 +56,7 @@ class ProxyArguments(Struct, frozen=True):
 def stand_in_front(given: ProxyArguments) -> int:
     """Play the wrongs in front of a chassis until a signal ends it.
 
-    Raises BadInput, Lacks.
+    Raises BadInputError, RequirementError.
     """
     wrongs = wrongs_of(given.wrongs)
     checked = check_url(given.url)
@@ -71,9 +71,9 @@ def stand_in_front(given: ProxyArguments) -> int:
             allow_hosts=serving_options(insecure=False, allow_hosts=given.allow_hosts).allow_hosts,
         )
     except ValueError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     except OSError as error:
-        raise Lacks(str(error)) from error
+        raise RequirementError(str(error)) from error
     _serve(served, checked, wrongs, given.ready)
     return 0
 

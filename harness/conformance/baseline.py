@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mews.harness.conformance.judge import OF_GRADE, PASSED
 from mews.harness.conformance.report.outcome import ConformanceOutcome, Since
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 
 BROKEN = frozenset({*OF_GRADE.values(), "quirk", "waived", "error"})
 """Verdicts that say that a clause does not hold."""
@@ -28,18 +28,18 @@ class Baseline(Struct, frozen=True):
 def load_baseline(path: Path, dialect: str) -> Baseline:
     """The verdicts of a report of ``mews conform --json``.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     try:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
         found = {each["clause"]: each["verdict"] for each in value["clauses"]}
         spoken = value["dialect"]
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--baseline {unreadable(path, error)}") from error
+        raise BadInputError(f"--baseline {unreadable(path, error)}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"--baseline {path}: must be a report of `mews conform --json FILE`") from error
+        raise BadInputError(f"--baseline {path}: must be a report of `mews conform --json FILE`") from error
     if spoken != dialect:
-        raise BadInput(f"--baseline {path}: is of --dialect {spoken}, not {dialect}")
+        raise BadInputError(f"--baseline {path}: is of --dialect {spoken}, not {dialect}")
     return Baseline(path, spoken, found)
 
 

@@ -11,12 +11,12 @@ from typing import Any, Protocol, TypeVar
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.errors import (
     HttpServerError,
-    ListingUnavailable,
-    Malformed,
-    NoAnswer,
-    NotJudged,
-    OutOfTime,
-    Unmet,
+    ListingUnavailableError,
+    MalformedError,
+    NoAnswerError,
+    NotJudgedError,
+    OutOfTimeError,
+    UnmetClauseError,
 )
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.observations import Observations
@@ -119,7 +119,7 @@ class ClauseContext:
     def read(self) -> ListedTable:
         """The whole table: a listing that lacks known devices is noted and asked for again.
 
-        Raises Malformed, Unavailable.
+        Raises MalformedError, UnavailableError.
         """
         rows: dict[str, ListedDevice] = {}
         lacked = ""
@@ -147,10 +147,10 @@ class ClauseContext:
         """What it returns, asked again while no answer comes, as long as an outage may last; a few times where it is
         answered with HTTP 5xx or in another form than the dialect's.
 
-        Raises ListingUnavailable (at once where nothing has ever answered), Malformed, OutOfTime.
+        Raises ListingUnavailableError (at once where nothing has ever answered), MalformedError, OutOfTimeError.
         """
         if self._dead:
-            raise ListingUnavailable(self._dead)
+            raise ListingUnavailableError(self._dead)
         began_s, rest_s = time.monotonic(), 0.05
         silent = failed = malformed = 0
         shown = False
@@ -160,20 +160,20 @@ class ClauseContext:
                 found = ask()
                 self._timed("read", asked_s)
                 return found
-            except NoAnswer as error:
-                if error.kind in NoAnswer.HOPELESS and not self.answered():
-                    raise ListingUnavailable(str(error)) from error
+            except NoAnswerError as error:
+                if error.kind in NoAnswerError.HOPELESS and not self.answered():
+                    raise ListingUnavailableError(str(error)) from error
                 self.note(error.topic, str(error))
                 text, silent = str(error), silent + 1
                 if silent >= TRIES - 1 and (error.kind == "cut" or self._answers_elsewhere()):
-                    raise ListingUnavailable(text) from error
+                    raise ListingUnavailableError(text) from error
             except HttpServerError as error:
                 self.note(error.topic, str(error))
                 text, failed = str(error), failed + 1
                 if failed >= TRIES or error.where in self._failing:
                     self._failing.add(error.where)
-                    raise ListingUnavailable(text) from error
-            except Malformed as error:
+                    raise ListingUnavailableError(text) from error
+            except MalformedError as error:
                 self.note("form", str(error))
                 text, malformed = str(error), malformed + 1
                 if malformed >= TRIES or text in self._malformed:
@@ -184,10 +184,10 @@ class ClauseContext:
                 shown = True
                 self.on_wait(f"{text}; asked again for up to {self.limits.outage_s:g} s")
             if self.client.left_s() <= 0:
-                raise OutOfTime(f"{text}; no time is left")
+                raise OutOfTimeError(f"{text}; no time is left")
             if waited_s > self.limits.outage_s:
                 self._dead = f"no answer for {self.limits.outage_s:g} s: {text}"
-                raise ListingUnavailable(self._dead)
+                raise ListingUnavailableError(self._dead)
             _rest(rest_s)
             rest_s = min(rest_s * 1.6, 5.0)
 
@@ -201,7 +201,7 @@ class ClauseContext:
             return False
         try:
             self.client.send("GET", self.home)
-        except NoAnswer:
+        except NoAnswerError:
             return False
         return True
 
@@ -234,11 +234,11 @@ class ClauseContext:
         return 1 if self.slow else times
 
     def time_for(self, kind: str, times: int = 1) -> None:
-        """Raise OutOfTime where so many attaches or detaches, one after another as a chassis serves them, would go on
-        when no time is left: what became of them would be unknown."""
+        """Raise OutOfTimeError where so many attaches or detaches, one after another as a chassis serves them, would go
+        on when no time is left: what became of them would be unknown."""
         most_s = times * self._took_s.get(kind, 0.0)
         if most_s > self.client.left_s():
-            raise OutOfTime(f"{times} {kind} may take {most_s:.1f} s, which is longer than the time left")
+            raise OutOfTimeError(f"{times} {kind} may take {most_s:.1f} s, which is longer than the time left")
 
     def forget_failures(self) -> None:
         """Moves are made in another way from now on: what failed so far may work."""
@@ -249,17 +249,17 @@ class ClauseContext:
     def free(self, *, but: tuple[str, ...] = ()) -> str:
         """An idle device on no port, moved there if need be.
 
-        Raises NotJudged where none can be had.
+        Raises NotJudgedError where none can be had.
         """
         for device in self._usable(but):
             if self.move(device, None):
                 return device
-        raise NotJudged("no idle device could be detached")
+        raise NotJudgedError("no idle device could be detached")
 
     def attached(self) -> tuple[str, str]:
         """An idle device and the port that it is on, moved there if need be.
 
-        Raises NotJudged where none can be had.
+        Raises NotJudgedError where none can be had.
         """
         table = self.read()
         for device in self._usable(()):
@@ -270,12 +270,12 @@ class ClauseContext:
             if self.move(device, port):
                 return device, port
         self._stuck = "no idle device could be attached"
-        raise NotJudged(self._stuck)
+        raise NotJudgedError(self._stuck)
 
     def move(self, device: str, port: str | None, ask: Callable[[], bool] | None = None) -> bool:
         """Bring a device to a port (None: to none) and see it there; False if it does not go.
 
-        ``ask`` makes the request in another way than the face does. Raises Malformed, Unavailable.
+        ``ask`` makes the request in another way than the face does. Raises MalformedError, UnavailableError.
         """
         kind = "detach" if port is None else "attach"
         failed = len(self.ledger.of("server-errors"))
@@ -302,7 +302,7 @@ class ClauseContext:
     ) -> bool:
         """Make a request that must change nothing; ``judged``: and must not be answered as done. What it claims.
 
-        Raises Unmet if the device went elsewhere, NotJudged if there never was an answer.
+        Raises UnmetClauseError if the device went elsewhere, NotJudgedError if there never was an answer.
         """
         for _ in range(self.often(TRIES)):
             before = self.read()
@@ -311,14 +311,14 @@ class ClauseContext:
             if after.port(device) != before.port(device) and device in after.rows:
                 self.saw(device, after.port(device))
                 was, now = port_text(before.port(device)), port_text(after.port(device))
-                raise Unmet(f"{what}: device {device} was on {was}, is on {now}")
+                raise UnmetClauseError(f"{what}: device {device} was on {was}, is on {now}")
             if claim is True and judged:
                 kind = "detach" if port is None else "attach"
                 self.note(f"truth-{kind}", f"{what}: answered as done, and nothing changed")
             if claim is not None:
                 self.compare_others(device, before, after)
                 return claim
-        raise NotJudged(f"{what}: no answer")
+        raise NotJudgedError(f"{what}: no answer")
 
     def ask(self, device: str, port: str | None, ask: Callable[[], bool], *, alone: bool = True) -> bool | None:
         """Make one request that may move a device; what it claims, None where there is no claim. One that is not
@@ -332,13 +332,13 @@ class ClauseContext:
         claim = None
         try:
             claim = ask()
-        except NoAnswer as error:
-            if error.kind != NoAnswer.LOST:
+        except NoAnswerError as error:
+            if error.kind != NoAnswerError.LOST:
                 self.note(error.topic, str(error))
             return None
         except HttpServerError as error:
             self.note(error.topic, str(error))
-        except Malformed as error:
+        except MalformedError as error:
             self.note("reply", str(error))
         if self._keeper is not None:
             self._keeper.answered()
@@ -397,10 +397,10 @@ class ClauseContext:
 
     def move_unanswered(self, device: str, port: str | None) -> ListedTable:
         """Ask for a move without reading the answer; the table once it shows the device elsewhere, or as it is when
-        the move can no longer take effect. Raises NotJudged where no such move has worked so far."""
+        the move can no longer take effect. Raises NotJudgedError where no such move has worked so far."""
         kind = "detach" if port is None else "attach"
         if kind in self._hopeless:
-            raise NotJudged(f"no {kind} takes effect")
+            raise NotJudgedError(f"no {kind} takes effect")
         before = self.read()
         with self.client.answers_lost():
             claim = self.ask(device, port, self._usual(device, port))

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mews.harness.conformance.client import ChassisTarget, tls_context
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 
 
 class TlsArguments(Struct, frozen=True):
@@ -27,7 +27,7 @@ class TlsArguments(Struct, frozen=True):
     def context(self, url: str) -> ssl.SSLContext | None:
         """How connections to a URL are encrypted; None where they are not.
 
-        Raises BadInput.
+        Raises BadInputError.
         """
         self.check(url)
         return tls_context(self.target(url, 60.0)) if url.startswith("https:") else None
@@ -35,29 +35,29 @@ class TlsArguments(Struct, frozen=True):
     def check(self, url: str) -> None:
         """Read each file once.
 
-        Raises BadInput.
+        Raises BadInputError.
         """
         if self.ca is not None and self.insecure:
-            raise BadInput(f"--ca {self.ca} --insecure: only one of the two")
+            raise BadInputError(f"--ca {self.ca} --insecure: only one of the two")
         if self.ca is not None:
             try:
                 ssl.create_default_context(cafile=str(self.ca))
             except OSError as error:
                 why = error.strerror or error
-                raise BadInput(f"--ca {self.ca}: must be a PEM file of certificates: {why}") from error
+                raise BadInputError(f"--ca {self.ca}: must be a PEM file of certificates: {why}") from error
         if self.cert is not None:
             _check_own(url, self.cert, self.key)
         elif self.key is not None:
-            raise BadInput(f"--key {self.key}: only with --cert FILE, the certificate whose key it is")
+            raise BadInputError(f"--key {self.key}: only with --cert FILE, the certificate whose key it is")
 
 
 def _check_own(url: str, cert: Path, key: Path | None) -> None:
     given = f"--cert {cert}" if key is None else f"--cert {cert} --key {key}"
     if not url.startswith("https:"):
-        raise BadInput(f"{given}: {url} has no TLS: a certificate is shown to https:// only")
+        raise BadInputError(f"{given}: {url} has no TLS: a certificate is shown to https:// only")
     for option, file in (("--cert", cert), ("--key", key)):
         if file is not None and not file.is_file():
-            raise BadInput(f"{option} {file}: no such file")
+            raise BadInputError(f"{option} {file}: no such file")
     try:
         # With an empty password, or OpenSSL would ask the terminal for that of an encrypted key.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password="")
@@ -65,4 +65,6 @@ def _check_own(url: str, cert: Path, key: Path | None) -> None:
         files = "a PEM file" if key is None else "PEM files"
         hint = "; --key FILE names the file of its key" if key is None else ""
         why = error.strerror or error
-        raise BadInput(f"{given}: must be {files} of a certificate and its unencrypted key: {why}{hint}") from error
+        raise BadInputError(
+            f"{given}: must be {files} of a certificate and its unencrypted key: {why}{hint}"
+        ) from error

@@ -8,14 +8,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.errors import NotJudgedError, UnmetClauseError
 
 MUST, SHOULD, MAY = "must", "should", "may"
 GRADES = (MUST, SHOULD, MAY)
 
 
 class Clause(Struct, frozen=True):
-    """A rule: ``check`` returns where it holds, raises Unmet where not and NotJudged where that cannot be told.
+    """A rule: ``check`` returns where it holds, raises UnmetClauseError where not and NotJudgedError where that cannot
+    be told.
 
     ``id`` is ``<section of the contract>.<word>``; ``changes``: judging it moves devices; ``assumed``: inferred, not
     verified on a real box (contract mark I); ``last``: it judges what was noticed while all others were judged.
@@ -54,9 +55,9 @@ def noticed(*topics: str, kind: str = "") -> Callable[[ClauseContext], None]:
         notes = [note for topic in topics for note in bench.ledger.of(topic)]
         if notes:
             more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
-            raise Unmet(f"{notes[0].text}{more}")
+            raise UnmetClauseError(f"{notes[0].text}{more}")
         if kind and not bench.ledger.done[kind]:
-            raise NotJudged(f"no {kind} was made")
+            raise NotJudgedError(f"no {kind} was made")
 
     return check
 
@@ -65,12 +66,12 @@ def unseen(why: str) -> Callable[[ClauseContext], None]:
     """The check of a rule that cannot be seen on the chassis' own wire."""
 
     def check(bench: ClauseContext) -> None:
-        raise NotJudged(why)
+        raise NotJudgedError(why)
 
     return check
 
 
 def must(holds: object, text: str) -> None:
-    """Raise Unmet with that text unless it holds."""
+    """Raise UnmetClauseError with that text unless it holds."""
     if not holds:
-        raise Unmet(text)
+        raise UnmetClauseError(text)

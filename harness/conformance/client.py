@@ -22,10 +22,10 @@ from urllib.parse import quote, unquote, urlsplit
 from msgspec import Struct
 
 from mews.emulator.clock import unix_s
-from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, OutOfTime
+from mews.harness.conformance.errors import HttpServerError, MalformedError, NoAnswerError, OutOfTimeError
 from mews.harness.conformance.exchange import Exchange, hide, without_secrets
 from mews.harness.conformance.forward_proxy import proxy_of, proxy_text
-from mews.harness.conformance.json_members import MemberTwice, once
+from mews.harness.conformance.json_members import DuplicateMemberError, once
 
 MOST_BYTES = 64 << 20
 """Of one reply."""
@@ -77,16 +77,16 @@ class HttpReply(Struct, frozen=True):
         """The body's JSON, as RFC 8259 has it: what only some readers take (a byte order mark, NaN) is none, and a
         member that is there twice is read differently by each.
 
-        Raises Malformed.
+        Raises MalformedError.
         """
         try:
             return json.loads(self.body.decode("utf-8"), object_pairs_hook=once, parse_constant=_no_number)
-        except MemberTwice as error:
-            raise Malformed(f"HTTP {self.status} with the member {error.name!r} twice in one object") from error
+        except DuplicateMemberError as error:
+            raise MalformedError(f"HTTP {self.status} with the member {error.name!r} twice in one object") from error
         except (ValueError, RecursionError) as error:
             marked = " because of the byte order mark at its start" if self.body.startswith(codecs.BOM_UTF8) else ""
             text = f"HTTP {self.status} with a body that is not JSON{marked}: {self.text[:120]!r}"
-            raise Malformed(text) from error
+            raise MalformedError(text) from error
 
 
 class Client:
@@ -129,7 +129,7 @@ class Client:
     ) -> HttpReply:
         """The answer, whatever its status.
 
-        Raises NoAnswer, OutOfTime.
+        Raises NoAnswerError, OutOfTimeError.
         """
         for _ in range(MOST_RETRIES):
             reply = self._noted(method, path, body, dict(headers or {}), MOST_BYTES)
@@ -143,20 +143,20 @@ class Client:
     def head_of_stream(self, path: str, headers: Mapping[str, str]) -> HttpReply:
         """The answer to a GET without its body, which need not end.
 
-        Raises NoAnswer, OutOfTime.
+        Raises NoAnswerError, OutOfTimeError.
         """
         return self._noted("GET", path, None, dict(headers), 0)
 
     def _noted(self, method: str, path: str, body: bytes | None, sent: dict[str, str], most: int) -> HttpReply:
         began_s = time.monotonic()
         if self.left_s() <= 0:
-            raise OutOfTime(f"{method} {path}: not sent, no time is left")
+            raise OutOfTimeError(f"{method} {path}: not sent, no time is left")
         try:
             reply = self._send(method, path, body, sent, most)
-        except NoAnswer as error:
+        except NoAnswerError as error:
             self._note(method, path, body, sent, error.partial, time.monotonic() - began_s, str(error))
             if error.kind == "timeout" and self.left_s() <= 0:
-                raise OutOfTime(f"{method} {path}: no answer before the time was over") from error
+                raise OutOfTimeError(f"{method} {path}: no answer before the time was over") from error
             raise
         shown, coding = _decoded(reply)
         self._note(method, path, body, sent, shown, time.monotonic() - began_s)
@@ -173,7 +173,7 @@ class Client:
 
     def _rest(self, seconds: float) -> None:
         if seconds > self.left_s():
-            raise OutOfTime(f"a Retry-After of {seconds:g} s is longer than the time left")
+            raise OutOfTimeError(f"a Retry-After of {seconds:g} s is longer than the time left")
         threading.Event().wait(seconds)
 
     @contextlib.contextmanager
@@ -192,7 +192,7 @@ class Client:
 
     @contextlib.contextmanager
     def answers_lost(self) -> Iterator[None]:
-        """Writes in here are sent, and the connection is closed before their answer: NoAnswer of the kind lost."""
+        """Writes in here are sent, and the connection is closed before their answer: NoAnswerError of the kind lost."""
         self._loses = True
         try:
             yield
@@ -213,17 +213,17 @@ class Client:
             if response is None:
                 connection.request(method, self.target(path), body, asked)
                 if self._loses and method not in ("GET", "HEAD"):
-                    raise NoAnswer(NoAnswer.LOST, f"{method} {path}: the answer was not read, on purpose")
+                    raise NoAnswerError(NoAnswerError.LOST, f"{method} {path}: the answer was not read, on purpose")
                 response = connection.getresponse()
             content = response.read(most) if most else b""
         except TimeoutError as error:
             text = f"{method} {path}: no answer within {self.address.patience_s:g} s"
-            raise NoAnswer("timeout", text) from error
+            raise NoAnswerError("timeout", text) from error
         except http.client.IncompleteRead as error:
             assert response is not None
             got, more = len(error.partial), f" of {len(error.partial) + error.expected}" if error.expected else ""
             partial = HttpReply(response.status, {}, error.partial)
-            raise NoAnswer("cut", f"{method} {path}: the answer ends after {got}{more} bytes", partial) from error
+            raise NoAnswerError("cut", f"{method} {path}: the answer ends after {got}{more} bytes", partial) from error
         except (OSError, http.client.HTTPException) as error:
             raise no_answer(error, self._named(), f"{method} {path}") from error
         finally:
@@ -234,7 +234,9 @@ class Client:
         if self._is_short(response, content, most):
             length = response.headers["content-length"]
             partial = HttpReply(response.status, {}, content)
-            raise NoAnswer("cut", f"{method} {path}: the answer ends after {len(content)} of {length} bytes", partial)
+            raise NoAnswerError(
+                "cut", f"{method} {path}: the answer ends after {len(content)} of {length} bytes", partial
+            )
         found: dict[str, str] = {}
         for name, value in response.getheaders():
             key = name.lower()
@@ -272,13 +274,13 @@ class Client:
     def connect_once(self, patience_s: float) -> None:
         """Open a connection, to the proxy where there is one, and close it again.
 
-        Raises NoAnswer.
+        Raises NoAnswerError.
         """
         try:
             socket.create_connection(self._first_stop(), timeout=patience_s).close()
         except TimeoutError as error:
             text = f"{self._named()}: no connection within {patience_s:g} s"
-            raise NoAnswer("unreachable", text) from error
+            raise NoAnswerError("unreachable", text) from error
         except OSError as error:
             raise no_answer(error, self._named(), "connect") from error
 
@@ -345,25 +347,25 @@ class Client:
             )
 
 
-def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswer:
+def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswerError:
     """Why a request had no answer, in one line."""
     if isinstance(error, ConnectionRefusedError):
-        return NoAnswer("refused", f"{url}: the connection is refused")
+        return NoAnswerError("refused", f"{url}: the connection is refused")
     if isinstance(error, socket.gaierror):
-        return NoAnswer("unresolved", f"{url}: no such host: {error.strerror or error}")
+        return NoAnswerError("unresolved", f"{url}: no such host: {error.strerror or error}")
     if isinstance(error, ssl.SSLCertVerificationError):
-        return NoAnswer(
+        return NoAnswerError(
             "untrusted", f"{url}: the certificate is not trusted: {error.verify_message}; --ca or --insecure"
         )
     if isinstance(error, ssl.SSLError):
-        return NoAnswer("untrusted", f"{url}: no TLS: {error.reason or error}{_hint(error)}")
+        return NoAnswerError("untrusted", f"{url}: no TLS: {error.reason or error}{_hint(error)}")
     if type(error) is OSError and str(error).startswith(TUNNEL):
-        return NoAnswer("unreachable", f"{url}: the proxy refuses: {str(error).removeprefix(TUNNEL)}")
+        return NoAnswerError("unreachable", f"{url}: the proxy refuses: {str(error).removeprefix(TUNNEL)}")
     if isinstance(error, OSError) and error.errno in UNREACHABLE:
-        return NoAnswer("unreachable", f"{url}: {error.strerror}")
+        return NoAnswerError("unreachable", f"{url}: {error.strerror}")
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, ConnectionError):
-        return NoAnswer("not-http", f"{url}: this does not look like HTTP: it answers {str(error)[:60]}")
-    return NoAnswer("dropped", f"{request}: no answer: {type(error).__name__}: {error}".rstrip(": "))
+        return NoAnswerError("not-http", f"{url}: this does not look like HTTP: it answers {str(error)[:60]}")
+    return NoAnswerError("dropped", f"{request}: no answer: {type(error).__name__}: {error}".rstrip(": "))
 
 
 def _hint(error: ssl.SSLError) -> str:

@@ -2,13 +2,13 @@
 
 ::
 
-    NoAnswer            no connection, or one that was dropped, or time ran out; the request may have taken effect
+    NoAnswerError            no connection, or one that was dropped, or time ran out; the request may have taken effect
     HttpServerError     an answer of HTTP 500 or more
     Malformed           an answer that is not of the dialect's form
-    ListingUnavailable  what was asked for cannot be had, after all patience
+    ListingUnavailableError  what was asked for cannot be had, after all patience
     Unmet               a clause does not hold
-    NotJudged           a clause cannot be judged here
-      OutOfTime         the time for the whole run is over
+    NotJudgedError           a clause cannot be judged here
+      OutOfTimeError         the time for the whole run is over
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class NoAnswer(Exception):
+class NoAnswerError(Exception):
     """No answer came: ``kind`` is one of ``HOPELESS``, or dropped, timeout, cut, where a part of it came (``partial``),
     monitor, where a long operation's own answer cannot be had, or ``LOST``, where none was waited for."""
 
@@ -47,21 +47,21 @@ class HttpServerError(Exception):
         self.topic = topic
 
 
-class Malformed(Exception):
+class MalformedError(Exception):
     """The answer is not of the dialect's form."""
 
 
-class ListingUnavailable(Exception):
+class ListingUnavailableError(Exception):
     """The chassis does not give what was asked for any more."""
 
 
-class Unmet(Exception):
+class UnmetClauseError(Exception):
     """The clause does not hold; the text says what was seen and what it must be."""
 
 
-class NotJudged(Exception):
+class NotJudgedError(Exception):
     """The clause cannot be judged; the text says why."""
 
 
-class OutOfTime(NotJudged):
+class OutOfTimeError(NotJudgedError):
     """The time for the whole run is over: nothing more is begun but putting devices back."""

@@ -16,7 +16,7 @@ from mews.dialects import DIALECTS
 from mews.emulator.yaml_document import DocumentError, read_document
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.table import Limits
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 from mews.harness.package import room
 from mews.names import must_be
 
@@ -51,7 +51,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
     """A shipped profile, or one of the dialect's, by its name, or one of a file.
 
     ``{apiVersion: mews/v1, kind: Quirks, metadata: {name, firmware}, dialect, limits: {attach_s…}, expect: [{clause,
-    reason}]}``. Raises BadInput, one line.
+    reason}]}``. Raises BadInputError, one line.
     """
     if name_or_file in shipped_quirks():
         path = room("fixtures") / "quirks" / f"{name_or_file}.yaml"
@@ -61,7 +61,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
         path = Path(name_or_file)
         if not path.exists():
             known = ", ".join((*shipped_quirks(), *own))
-            raise BadInput(f"--quirks {name_or_file}: no such file or included profile; included are {known}")
+            raise BadInputError(f"--quirks {name_or_file}: no such file or included profile; included are {known}")
     value = mapping(path, read_yaml(path), "")
     only(path, value, "", ("apiVersion", "kind", "metadata", "dialect", "limits", "expect"))
     is_one_of(path, value, "kind", ("Quirks",))
@@ -73,7 +73,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
     for place, entry in entries(path, value.get("expect") or [], "expect", ("clause", "reason")):
         clause = _clause(path, entry, place, clauses)
         if clause in expect:
-            raise BadInput(f"{path}: {place}.clause: {clause!r}: is listed twice; write it once")
+            raise BadInputError(f"{path}: {place}.clause: {clause!r}: is listed twice; write it once")
         expect[clause] = text_in(path, entry, place, "reason")
     limits = Limits(**limits_in(path, value))
     return Quirks(str(metadata.get("name") or path.stem), str(metadata.get("firmware") or ""), expect, limits)
@@ -82,26 +82,26 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
 def limits_in(path: Path, value: Mapping[str, Any]) -> dict[str, float]:
     """The ``limits`` of a document: name -> seconds.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     limits = mapping(path, value.get("limits") or {}, "limits")
     only(path, limits, "limits", LIMITS)
     for name, seconds in limits.items():
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-            raise BadInput(f"{path}: limits.{name}: {seconds!r}: must be seconds, a number from 0 on")
+            raise BadInputError(f"{path}: limits.{name}: {seconds!r}: must be seconds, a number from 0 on")
     return {name: float(seconds) for name, seconds in limits.items()}
 
 
 def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
     """A file with a list of ``{clause, reason, expires}``; ``expires`` is a day, ``YYYY-MM-DD``.
 
-    Raises BadInput, one line.
+    Raises BadInputError, one line.
     """
     waivers: list[Waiver] = []
     for place, entry in entries(path, read_yaml(path), "", ("clause", "reason", "expires")):
         clause = _clause(path, entry, place, clauses)
         if clause in (waiver.clause for waiver in waivers):
-            raise BadInput(f"{path}: {place}.clause: {clause!r}: is waived twice; once is enough")
+            raise BadInputError(f"{path}: {place}.clause: {clause!r}: is waived twice; once is enough")
         waivers.append(Waiver(clause, text_in(path, entry, place, "reason"), _day(path, entry, place)))
     return tuple(waivers)
 
@@ -113,26 +113,26 @@ def _day(path: Path, entry: Mapping[str, Any], place: str) -> date:
             return date.fromisoformat(given)
     except ValueError:
         pass
-    raise BadInput(f"{path}: {place}.expires: {given!r}: must be a day, YYYY-MM-DD")
+    raise BadInputError(f"{path}: {place}.expires: {given!r}: must be a day, YYYY-MM-DD")
 
 
 def read_yaml(path: Path) -> Any:
     """What a YAML file holds.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     try:
         return read_document(path.read_text(encoding="utf-8"), str(path)).value
     except DocumentError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(path, error)) from error
+        raise BadInputError(unreadable(path, error)) from error
 
 
 def entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
     """The elements of a list, each with its place, all of them mappings with no other names than these."""
     if not isinstance(value, list):
-        raise BadInput(f"{path}: {place + ': ' if place else ''}must be a list of {{{', '.join(names)}}}")
+        raise BadInputError(f"{path}: {place + ': ' if place else ''}must be a list of {{{', '.join(names)}}}")
     entries = []
     for number, entry in enumerate(value):
         where = f"{place}[{number}]"
@@ -145,32 +145,32 @@ def mapping(path: Path, value: Any, place: str) -> Mapping[str, Any]:
     """The value, which must be a mapping."""
     if not isinstance(value, Mapping):
         shown = "empty" if value is None else f"{value!r:.60}"
-        raise BadInput(f"{path}: {place + ': ' if place else ''}{shown}: must be a mapping")
+        raise BadInputError(f"{path}: {place + ': ' if place else ''}{shown}: must be a mapping")
     return value
 
 
 def only(path: Path, value: Mapping[str, Any], place: str, names: Sequence[str]) -> None:
-    """Raise BadInput for any other name."""
+    """Raise BadInputError for any other name."""
     for name in value:
         if name not in names:
-            raise BadInput(f"{path}: {place + '.' if place else ''}{name}: unknown; allowed: {', '.join(names)}")
+            raise BadInputError(f"{path}: {place + '.' if place else ''}{name}: unknown; allowed: {', '.join(names)}")
 
 
 def is_one_of(path: Path, value: Mapping[str, Any], name: str, allowed: Sequence[str], place: str = "") -> None:
-    """Raise BadInput unless that member is one of these."""
+    """Raise BadInputError unless that member is one of these."""
     if value.get(name) not in allowed:
         where = f"{place}.{name}" if place else name
-        raise BadInput(f"{path}: {where}: {value.get(name)!r}: must be {', '.join(allowed)}")
+        raise BadInputError(f"{path}: {where}: {value.get(name)!r}: must be {', '.join(allowed)}")
 
 
 def text_in(path: Path, entry: Mapping[str, Any], place: str, name: str) -> str:
     """A member that must be a text and not empty.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     text = entry.get(name)
     if not isinstance(text, str) or not text.strip():
-        raise BadInput(f"{path}: {place}.{name}: {text!r}: must be a text")
+        raise BadInputError(f"{path}: {place}.{name}: {text!r}: must be a text")
     return text.strip()
 
 
@@ -178,5 +178,5 @@ def _clause(path: Path, entry: Mapping[str, Any], place: str, clauses: Sequence[
     given = entry.get("clause")
     known = [clause.id for clause in clauses]
     if given not in known:
-        raise BadInput(f"{path}: {place}.clause: {given!r}: {must_be(given, known)}")
+        raise BadInputError(f"{path}: {place}.clause: {given!r}: {must_be(given, known)}")
     return str(given)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mews.harness.conformance.clause import Clause
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.package import room
 
 SECTION = re.compile(r"^## (\d+)\. ", re.MULTILINE)
@@ -39,7 +39,7 @@ def explanation(clause: Clause, dialect: str) -> str:
 def find_clause(name: str, clauses: Sequence[tuple[str, Clause]]) -> tuple[str, Clause]:
     """The dialect and the clause of that name.
 
-    Raises BadInput with the names that are spelt like it.
+    Raises BadInputError with the names that are spelt like it.
     """
     for dialect, clause in clauses:
         if clause.id == name:
@@ -47,7 +47,7 @@ def find_clause(name: str, clauses: Sequence[tuple[str, Clause]]) -> tuple[str, 
     known = [clause.id for _, clause in clauses]
     near = difflib.get_close_matches(name, known, 4, 0.5)
     hint = f"; did you mean {', '.join(near)}?" if near else f"; clauses: {', '.join(known[:5])} and more"
-    raise BadInput(f"--explain {name}: no such clause{hint}")
+    raise BadInputError(f"--explain {name}: no such clause{hint}")
 
 
 def _parts_of(reference: str) -> tuple[list[str], list[str]]:

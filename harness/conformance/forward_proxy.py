@@ -5,14 +5,14 @@ from __future__ import annotations
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 
 
 def proxy_of(parts: SplitResult) -> SplitResult | None:
     """The proxy that the environment (``http_proxy``, ``https_proxy``, ``all_proxy``, ``no_proxy``) or the system names
     for a URL.
 
-    None where there is none, and for this machine itself, as curl has it. Raises BadInput for a proxy that is no
+    None where there is none, and for this machine itself, as curl has it. Raises BadInputError for a proxy that is no
     HTTP proxy.
     """
     host = parts.hostname or ""
@@ -26,7 +26,7 @@ def proxy_of(parts: SplitResult) -> SplitResult | None:
         usable = False
     if not usable:
         shown = f"{proxy.scheme}://{proxy.netloc.rpartition('@')[2]}"
-        raise BadInput(f"{parts.scheme}_proxy: {shown}: must be an HTTP proxy, http://HOST[:PORT]")
+        raise BadInputError(f"{parts.scheme}_proxy: {shown}: must be an HTTP proxy, http://HOST[:PORT]")
     return proxy
 
 

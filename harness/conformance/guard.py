@@ -17,10 +17,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer
+from mews.harness.conformance.errors import HttpServerError, MalformedError, NoAnswerError
 from mews.harness.conformance.open import bench_for
 from mews.harness.conformance.restore import RestoreFile, put_back, read_file
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.own_files import append_own, write_own
 
 READY, DONE = "ready", "done"
@@ -30,7 +30,7 @@ PATIENCE_S = 20.0
 class Guard:
     """The guard as the judging process sees it.
 
-    Raises Lacks where it does not start.
+    Raises RequirementError where it does not start.
     """
 
     def __init__(self, file: RestoreFile, credentials: tuple[str, str] | None) -> None:
@@ -63,7 +63,9 @@ class Guard:
             self._process.kill()
             self._close()
             last_lines = log.read_text(encoding="utf-8").strip().splitlines()[-1:]
-            raise Lacks(f"the guard that would restore the table does not start: {' '.join(last_lines) or 'no answer'}")
+            raise RequirementError(
+                f"the guard that would restore the table does not start: {' '.join(last_lines) or 'no answer'}"
+            )
         file.guarded_by(self._process.pid)
 
     def dismiss(self) -> None:
@@ -106,13 +108,13 @@ def restore(path: Path, credentials: tuple[str, str] | None) -> int:
     try:
         file = read_file(path)
         bench = bench_for(file.plan, credentials)
-    except (BadInput, Lacks) as error:
+    except (BadInputError, RequirementError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     try:
         left = put_back(file, bench)
     finally:
-        with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
+        with contextlib.suppress(NoAnswerError, HttpServerError, MalformedError):
             bench.face.close()
     for text in left:
         sys.stderr.write(f"{text}\n")

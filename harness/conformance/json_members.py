@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class MemberTwice(ValueError):
+class DuplicateMemberError(ValueError):
     """``name``: the member that is there twice."""
 
     def __init__(self, name: str) -> None:
@@ -16,11 +16,11 @@ class MemberTwice(ValueError):
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object, for ``object_pairs_hook``.
 
-    Raises MemberTwice.
+    Raises DuplicateMemberError.
     """
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise MemberTwice(name)
+            raise DuplicateMemberError(name)
         found[name] = value
     return found

@@ -8,7 +8,7 @@ from typing import Any
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import must
 from mews.harness.conformance.client import HttpReply
-from mews.harness.conformance.errors import Malformed, Unmet
+from mews.harness.conformance.errors import MalformedError, UnmetClauseError
 from mews.harness.conformance.fields import kind_of
 
 
@@ -19,7 +19,8 @@ def insist_on_object(
     of the clause about the form of all replies, not of the one that happened to ask. ``where``: the request; ``most``:
     the highest status that is a success.
 
-    Raises Unmet where it is never JSON, is no object, or the status is no success; ListingUnavailable, OutOfTime.
+    Raises UnmetClauseError where it is never JSON, is no object, or the status is no success; ListingUnavailableError,
+    OutOfTimeError.
     """
 
     def asked() -> tuple[HttpReply, Any]:
@@ -27,12 +28,12 @@ def insist_on_object(
         must(200 <= reply.status <= most, f"{where}: HTTP {reply.status}, must be {200 if most == 200 else '2xx'}")
         try:
             return reply, reply.json()
-        except Malformed as error:
-            raise Malformed(f"{where}: {error}") from error
+        except MalformedError as error:
+            raise MalformedError(f"{where}: {error}") from error
 
     try:
         reply, value = bench.insist(asked)
-    except Malformed as error:
-        raise Unmet(str(error)) from error
+    except MalformedError as error:
+        raise UnmetClauseError(str(error)) from error
     must(isinstance(value, dict), f"{where}: {kind_of(value)}, must be an object")
     return reply, value

@@ -13,12 +13,12 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause
 from mews.harness.conformance.errors import (
     HttpServerError,
-    ListingUnavailable,
-    Malformed,
-    NoAnswer,
-    NotJudged,
-    OutOfTime,
-    Unmet,
+    ListingUnavailableError,
+    MalformedError,
+    NoAnswerError,
+    NotJudgedError,
+    OutOfTimeError,
+    UnmetClauseError,
 )
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.expectations import Quirks, Waiver
@@ -129,16 +129,16 @@ class ClauseJudge(Struct, frozen=True):
     def _look(self, clause: Clause) -> tuple[str, str]:
         try:
             clause.check(self.bench)
-        except Unmet as unmet:
+        except UnmetClauseError as unmet:
             return FAILED, str(unmet)
-        except Malformed as error:
+        except MalformedError as error:
             self.bench.note("form", str(error))
             return SKIPPED if clause.changes or clause.last or clause.needs else FAILED, str(error)
-        except OutOfTime:
+        except OutOfTimeError:
             return SKIPPED, OUT_OF_TIME
-        except (NotJudged, ListingUnavailable) as error:
+        except (NotJudgedError, ListingUnavailableError) as error:
             return SKIPPED, str(error)
-        except NoAnswer as error:
+        except NoAnswerError as error:
             self.bench.note(error.topic, str(error))
             return SKIPPED, str(error)
         except HttpServerError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mews.harness.conformance.at_once import at_once
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MUST, SHOULD, Clause, must, noticed
-from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.errors import NotJudgedError, UnmetClauseError
 from mews.harness.conformance.table import port_text
 
 UNKNOWN_DEVICE = "mews-no-such-device"
@@ -188,17 +188,17 @@ def _unknown_device(bench: ClauseContext) -> None:
 
         done = bench.refused(UNKNOWN_DEVICE, target, ask, what, judged=False)
         if done and bench.ledger.of("truth-detach" if target is None else "truth-attach"):
-            raise NotJudged("its answers are not reliable for any device")
+            raise NotJudgedError("its answers are not reliable for any device")
         must(not done, f"{what}: answered as done")
     new = set(bench.read().rows) - before
     if new:
-        raise Unmet(f"a move of an unknown device brought {', '.join(sorted(new))} into the listing")
+        raise UnmetClauseError(f"a move of an unknown device brought {', '.join(sorted(new))} into the listing")
 
 
 def _unknown_port(port: str) -> Callable[[ClauseContext], None]:
     def check(bench: ClauseContext) -> None:
         if port in bench.ports:
-            raise NotJudged(f"this chassis has a host port {port}")
+            raise NotJudgedError(f"this chassis has a host port {port}")
         device = bench.free()
         bench.refused(device, port, lambda: bench.face.attach(device, port), f"attach to unknown host port {port!r}")
 
@@ -210,7 +210,7 @@ def _held(bench: ClauseContext) -> None:
     device, port = bench.attached()
     target = next((other for other in bench.ports if other != port), None)
     if target is None:
-        raise NotJudged(f"no other host port than {port} is known; name one with --port")
+        raise NotJudgedError(f"no other host port than {port} is known; name one with --port")
     bench.refused(device, target, lambda: bench.face.attach(device, target), "attach of an attached device")
 
 
@@ -220,7 +220,9 @@ def _one_winner(bench: ClauseContext) -> None:
     first, second = (bench.ports * 2)[:2]
     both = [_race(bench, device, first, second) for _ in range(bench.often(2))]
     if all(both):
-        raise Unmet(f"device {device}: attaches to {first} and {second} at the same time were both answered as done")
+        raise UnmetClauseError(
+            f"device {device}: attaches to {first} and {second} at the same time were both answered as done"
+        )
     if any(both):
         bench.note("attach", f"of attaches of device {device} to {first} and {second} both were answered as done, once")
 
@@ -231,14 +233,14 @@ def _retry(bench: ClauseContext) -> None:
     device, port = bench.free(), bench.ports[0]
     before = bench.move_unanswered(device, port)
     if before.port(device) != port:
-        raise NotJudged(f"an attach whose answer is not read does not take effect: device {device} is on no port")
+        raise NotJudgedError(f"an attach whose answer is not read does not take effect: device {device} is on no port")
     claim = bench.ask(device, port, lambda: bool(bench.face.attach(device, port)))
     after = bench.read()
     bench.compare_others(device, before, after)
     what = f"the attach of device {device} to port {port!r} was {_ANSWERS[claim]}"
     if after.port(device) != port:
         bench.touched(device)
-        raise Unmet(f"{what}: the device is on {port_text(after.port(device))} now")
+        raise UnmetClauseError(f"{what}: the device is on {port_text(after.port(device))} now")
     must(device not in after.twice or device in before.twice, f"{what}: the device is listed twice now")
 
 
@@ -247,7 +249,9 @@ def _retry_detach(bench: ClauseContext) -> None:
     device, port = bench.attached()
     before = bench.move_unanswered(device, None)
     if before.port(device) is not None:
-        raise NotJudged(f"a detach whose answer is not read does not take effect: device {device} is on port {port!r}")
+        raise NotJudgedError(
+            f"a detach whose answer is not read does not take effect: device {device} is on port {port!r}"
+        )
     again = getattr(bench.face, "detach_again", None)
     claim = bench.ask(device, None, lambda: bool(bench.face.detach(device) if again is None else again(device, port)))
     after = bench.read()
@@ -255,7 +259,7 @@ def _retry_detach(bench: ClauseContext) -> None:
     what = f"the detach of device {device} from port {port!r} was {_ANSWERS[claim]}"
     if after.port(device) is not None:
         bench.saw(device, after.port(device))
-        raise Unmet(f"{what}: the device is on {port_text(after.port(device))} now")
+        raise UnmetClauseError(f"{what}: the device is on {port_text(after.port(device))} now")
 
 
 _ANSWERS: Mapping[bool | None, str] = {
@@ -278,13 +282,14 @@ def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
     if claims.count(True) and where is None:
         bench.note("attach", f"one of two attaches was answered as done: device {device} is on no port")
     if where not in (first, second, None):
-        raise Unmet(f"device {device}: asked for {first} and {second}, is on {where}")
+        raise UnmetClauseError(f"device {device}: asked for {first} and {second}, is on {where}")
     bench.move(device, None)
     return claims == [True, True] and where is not None
 
 
 def one_device_each(uuids: Mapping[str, str]) -> None:
-    """Device -> UUID, "" where it has none: two with one UUID are one device that is listed twice. Raises Unmet."""
+    """Device -> UUID, "" where it has none: two with one UUID are one device that is listed twice. Raises
+    UnmetClauseError."""
     devices: dict[str, str] = {}
     for device, uuid in uuids.items():
         other = devices.setdefault(uuid, device) if uuid else device

@@ -16,7 +16,7 @@ from mews.harness.conformance.clause import GRADES, Clause, resting_on
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.expectations import entries, is_one_of, limits_in, mapping, only, read_yaml, text_in
 from mews.harness.conformance.table import Limits, Units
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.package import room
 
 STACK = "stack"
@@ -55,14 +55,14 @@ def load_profile(name_or_file: str, dialect: str, clauses: Sequence[Clause], gat
     """A shipped profile by its name, or one of a file: YAML of ours, or JSON after DSP0272, for Redfish.
 
     An interoperability profile brings clauses of its own; of the contract's only ``gates`` are judged beside them.
-    Raises BadInput, one line.
+    Raises BadInputError, one line.
     """
     path = Path(name_or_file)
     if name_or_file in shipped_profiles():
         path = room("fixtures") / "profiles" / f"{name_or_file}.yaml"
     elif not path.exists():
         known = ", ".join(shipped_profiles())
-        raise BadInput(f"--profile {name_or_file}: no such file or included profile; included are {known}")
+        raise BadInputError(f"--profile {name_or_file}: no such file or included profile; included are {known}")
     if path.suffix == ".json":
         return _interop(path, dialect, clauses, gates)
     return _own(path, dialect, clauses)
@@ -73,7 +73,7 @@ def _interop(path: Path, dialect: str, clauses: Sequence[Clause], gates: Sequenc
     from mews.harness.conformance.interop.document import read_document
 
     if dialect != "redfish":
-        raise BadInput(f"--profile {path}: an interoperability profile is for --dialect redfish, not {dialect}")
+        raise BadInputError(f"--profile {path}: an interoperability profile is for --dialect redfish, not {dialect}")
     document = read_document(path)
     kept = tuple(clause for clause in clauses if clause.id in gates)
     above = tuple(clause.id for clause in kept if not clause.last)
@@ -90,7 +90,7 @@ def _own(path: Path, dialect: str, clauses: Sequence[Clause], above: tuple[Path,
     metadata = mapping(path, value.get("metadata") or {}, "metadata")
     only(path, metadata, "metadata", ("name", "title"))
     if not any(value.get(part) for part in PARTS):
-        raise BadInput(f"{path}: grades: missing; a profile has one of {', '.join(PARTS)}")
+        raise BadInputError(f"{path}: grades: missing; a profile has one of {', '.join(PARTS)}")
     below = ConformProfile("", tuple(clauses))
     if "extends" in value:
         below = _own(_extended(path, value["extends"], (*above, path)), dialect, clauses, (*above, path))
@@ -108,14 +108,14 @@ def _own(path: Path, dialect: str, clauses: Sequence[Clause], above: tuple[Path,
 def _extended(path: Path, name: Any, above: tuple[Path, ...]) -> Path:
     """The file of a profile that is extended: an included one by its name, or a file beside the one that names it."""
     if not isinstance(name, str) or not name:
-        raise BadInput(f"{path}: extends: {name!r:.60}: must be an included profile or a file")
+        raise BadInputError(f"{path}: extends: {name!r:.60}: must be an included profile or a file")
     included = name in shipped_profiles()
     found = room("fixtures") / "profiles" / f"{name}.yaml" if included else path.parent / name
     if not found.is_file() or found.suffix == ".json":
         known = ", ".join(shipped_profiles())
-        raise BadInput(f"{path}: extends: {name}: no such YAML file or included profile; included are {known}")
+        raise BadInputError(f"{path}: extends: {name}: no such YAML file or included profile; included are {known}")
     if any(found.samefile(each) for each in above):
-        raise BadInput(f"{path}: extends: {name}: extends itself")
+        raise BadInputError(f"{path}: extends: {name}: extends itself")
     return found
 
 
@@ -141,7 +141,7 @@ def _units(path: Path, units: Mapping[str, Any]) -> dict[str, str]:
     try:
         re.compile(found.get("uuid", ""))
     except re.error as error:
-        raise BadInput(f"{path}: units.uuid: {found['uuid']!r}: must be a regular expression: {error}") from error
+        raise BadInputError(f"{path}: units.uuid: {found['uuid']!r}: must be a regular expression: {error}") from error
     return found
 
 
@@ -157,7 +157,7 @@ def _meant(path: Path, entry: Mapping[str, Any], place: str, dialect: str, claus
         found = [clause.id for clause in clauses if fnmatchcase(clause.id, pattern)]
         if not found and ("dialect" in entry or not _in_another(pattern, dialect)):
             where = dialect if "dialect" in entry else "any dialect"
-            raise BadInput(f"{path}: {place}.clauses: {pattern!r}: no clause of {where} is called so")
+            raise BadInputError(f"{path}: {place}.clauses: {pattern!r}: no clause of {where} is called so")
         meant += found
     return meant
 
@@ -171,5 +171,5 @@ def _in_another(pattern: str, dialect: str) -> bool:
 def _patterns(path: Path, entry: Mapping[str, Any], place: str) -> list[str]:
     found = entry.get("clauses")
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise BadInput(f"{path}: {place}.clauses: {found!r:.60}: must be a list of clauses; * stands for anything")
+        raise BadInputError(f"{path}: {place}.clauses: {found!r:.60}: must be a list of clauses; * stands for anything")
     return found

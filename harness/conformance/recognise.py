@@ -9,8 +9,8 @@ from mews.dialects import OURS
 from mews.harness.conformance.bench import SHOWN_AFTER_S, ClauseContext
 from mews.harness.conformance.client import MAY_WANT_CERTIFICATE, Client, HttpReply
 from mews.harness.conformance.dialects.registry import DialectClauses, clauses_of
-from mews.harness.conformance.errors import NoAnswer
-from mews.harness.errors import Lacks
+from mews.harness.conformance.errors import NoAnswerError
+from mews.harness.errors import RequirementError
 
 RESOLVED_WITHIN_S = 1.8
 """Resolvers of unreachable name servers take half a minute to give up."""
@@ -23,8 +23,8 @@ EMPTY = ("", "[]", "{}", "null")
 def recognise(bench: ClauseContext, dialect: str) -> None:
     """Look whether it is a chassis of that dialect; what goes wrong otherwise is noted.
 
-    Raises Lacks, one line, where it is surely none, and where it asks for credentials and none are given. What answers
-    with 403, 5xx or not at all may be one.
+    Raises RequirementError, one line, where it is surely none, and where it asks for credentials and none are given.
+    What answers with 403, 5xx or not at all may be one.
     """
     client: Client = bench.client
     _reach(client)
@@ -36,10 +36,14 @@ def recognise(bench: ClauseContext, dialect: str) -> None:
         other = next((name for name in OURS if name != dialect and _is_one(client, clauses_of(name))), None)
         hint = "" if other is None else f"; it looks like {other}: --dialect {other}"
         if other is not None or not may_be:
-            raise Lacks(f"{client.address.url}: this does not look like {dialect}: GET {judged.home}: {why}{hint}")
+            raise RequirementError(
+                f"{client.address.url}: this does not look like {dialect}: GET {judged.home}: {why}{hint}"
+            )
         if client.credentials is None and why.startswith("HTTP 401,"):
             url = client.address.url
-            raise Lacks(f"{url}: GET {judged.home}: HTTP 401: it requires credentials: give --credentials FILE")
+            raise RequirementError(
+                f"{url}: GET {judged.home}: HTTP 401: it requires credentials: give --credentials FILE"
+            )
 
 
 def _reach(client: Client) -> None:
@@ -59,11 +63,11 @@ def _reach(client: Client) -> None:
     if not resolved or isinstance(resolved[0], OSError):
         error = resolved[0] if resolved else None
         why = error.strerror if isinstance(error, socket.gaierror) else f"no answer within {RESOLVED_WITHIN_S:g} s"
-        raise Lacks(f"{url}: the host's name cannot be resolved: {why}; no chassis answers there")
+        raise RequirementError(f"{url}: the host's name cannot be resolved: {why}; no chassis answers there")
     try:
         client.connect_once(min(CONNECTED_WITHIN_S, client.address.patience_s))
-    except NoAnswer as error:
-        raise Lacks(f"{error}; no chassis answers there") from error
+    except NoAnswerError as error:
+        raise RequirementError(f"{error}; no chassis answers there") from error
 
 
 def _unlike(bench: ClauseContext, judged: DialectClauses) -> tuple[str, bool]:
@@ -75,9 +79,9 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> tuple[str, bool]:
     notice.start()
     try:
         reply = _first_reply(bench, judged.home)
-    except NoAnswer as error:
-        if error.kind in (*NoAnswer.HOPELESS, "dropped"):
-            raise Lacks(f"{error}{_perhaps(bench.client, error)}; no chassis answers there") from error
+    except NoAnswerError as error:
+        if error.kind in (*NoAnswerError.HOPELESS, "dropped"):
+            raise RequirementError(f"{error}{_perhaps(bench.client, error)}; no chassis answers there") from error
         bench.note(error.topic, str(error))
         return "", True
     finally:
@@ -92,7 +96,7 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> tuple[str, bool]:
     return f"HTTP {reply.status}, {kind}, {' '.join(reply.text[:60].split())!r}", reply.status in (401, 403)
 
 
-def _perhaps(client: Client, error: NoAnswer) -> str:
+def _perhaps(client: Client, error: NoAnswerError) -> str:
     """Who closes each connection under TLS may want a client certificate: its reason is lost with the connection."""
     if error.kind != "dropped" or not client.encrypted or client.address.cert is not None:
         return ""
@@ -102,12 +106,12 @@ def _perhaps(client: Client, error: NoAnswer) -> str:
 def _first_reply(bench: ClauseContext, path: str) -> HttpReply:
     """The first reply, asked for again where the connection is closed without one.
 
-    Raises NoAnswer.
+    Raises NoAnswerError.
     """
     for attempt in range(1, DROPPED_TRIES):
         try:
             return bench.client.send("GET", path)
-        except NoAnswer as error:
+        except NoAnswerError as error:
             if error.kind != "dropped":
                 raise
             bench.note(error.topic, str(error))
@@ -118,7 +122,7 @@ def _first_reply(bench: ClauseContext, path: str) -> HttpReply:
 def _is_one(client: Client, judged: DialectClauses) -> bool:
     try:
         reply = client.send("GET", judged.home)
-    except NoAnswer:
+    except NoAnswerError:
         return False
     return reply.status == 200 and _names(reply, judged)
 

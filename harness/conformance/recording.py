@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.judge import ClauseResult
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.own_files import make_own_folder, write_own
 
 INDEX = "recording.json"
@@ -71,11 +71,11 @@ def record(folder: Path, dialect: str, log: Iterable[Exchange]) -> None:
 def load(folder: Path, dialect: str) -> dict[str, list[dict[str, Any]]]:
     """Clause -> exchanges of a recording of that dialect.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found, exchanges = load_exchanges(folder, "--diff")
     if found != dialect:
-        raise BadInput(f"--diff {folder}: is a recording of {found}, must be of {dialect}")
+        raise BadInputError(f"--diff {folder}: is a recording of {found}, must be of {dialect}")
     by_clause: dict[str, list[dict[str, Any]]] = {}
     for exchange in exchanges:
         by_clause.setdefault(exchange["clause"], []).append(exchange)
@@ -85,14 +85,14 @@ def load(folder: Path, dialect: str) -> dict[str, list[dict[str, Any]]]:
 def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]]:
     """The dialect of a recording and its exchanges, in the order in which they were made.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     wrong = f"{option} {folder}: is no recording of mews conform --record"
     try:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         dialect, version = index["dialect"], index["version"]
         if version != VERSION:
-            raise BadInput(
+            raise BadInputError(
                 f"{option} {folder}: is a recording of version {version}, must be {VERSION}: record it again"
             )
         lines = (folder / EXCHANGES).read_text(encoding="utf-8").splitlines()
@@ -102,15 +102,15 @@ def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]
             texts = (exchange["clause"], request["method"], request["path"], request["body"], reply["body"])
             right = all(isinstance(text, str) for text in texts) and isinstance(reply["status"], int | None)
             if not (right and isinstance(request["headers"], dict) and isinstance(reply["headers"], dict)):
-                raise BadInput(f"{folder / EXCHANGES}: line {number}: is not an exchange")
+                raise BadInputError(f"{folder / EXCHANGES}: line {number}: is not an exchange")
     except OSError as error:
-        raise BadInput(f"{wrong}: {error.filename}: {error.strerror}") from error
+        raise BadInputError(f"{wrong}: {error.filename}: {error.strerror}") from error
     except ValueError as error:
-        raise BadInput(f"{wrong}: not JSON: {error}") from error
+        raise BadInputError(f"{wrong}: not JSON: {error}") from error
     except KeyError as error:
-        raise BadInput(f"{wrong}: {error.args[0]} is missing") from error
+        raise BadInputError(f"{wrong}: {error.args[0]} is missing") from error
     except (TypeError, AttributeError) as error:
-        raise BadInput(f"{wrong}: {INDEX} and each line of {EXCHANGES} must be objects") from error
+        raise BadInputError(f"{wrong}: {INDEX} and each line of {EXCHANGES} must be objects") from error
     return str(dialect), exchanges
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mews.harness.conformance.bench import ClauseContext
-from mews.harness.conformance.errors import ListingUnavailable, Malformed
+from mews.harness.conformance.errors import ListingUnavailableError, MalformedError
 from mews.harness.conformance.table import Limits, ListedTable, port_text
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 from mews.harness.leftovers import state_folder
 
 VERSION = 2
@@ -144,7 +144,7 @@ def default_path(url: str, dialect: str) -> Path:
 def read_file(path: Path) -> RestoreFile:
     """The file as it was left.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     try:
         value: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -154,13 +154,13 @@ def read_file(path: Path) -> RestoreFile:
             value[each] = {name: Moved(**moved) for name, moved in value[each].items()}
         return RestoreFile(path, RestorePlan(**value))
     except FileNotFoundError:
-        raise BadInput(f"{path}: no such file") from None
+        raise BadInputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(path, error)) from error
+        raise BadInputError(unreadable(path, error)) from error
     except KeyError as error:
-        raise BadInput(f"{path}: is not a restore file: it has no {error}") from error
+        raise BadInputError(f"{path}: is not a restore file: it has no {error}") from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise BadInput(f"{path}: is not a restore file: {error}") from error
+        raise BadInputError(f"{path}: is not a restore file: {error}") from error
 
 
 def put_back(file: RestoreFile, bench: ClauseContext) -> list[str]:
@@ -196,7 +196,7 @@ def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
         while left and time.monotonic() - began_s < bench.limits.settle_s:
             threading.Event().wait(min(0.2, bench.limits.settle_s))
             left = _not_back(plan, table := bench.read())
-    except (Malformed, ListingUnavailable) as error:
+    except (MalformedError, ListingUnavailableError) as error:
         return [str(error)]
     return [_unrestored(device, moved, table, bench) for device, moved in left]
 

@@ -22,7 +22,13 @@ from mews.harness.conformance.birth import born_at
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import ChassisTarget, Client
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import HttpServerError, ListingUnavailable, Malformed, NoAnswer, NotJudged
+from mews.harness.conformance.errors import (
+    HttpServerError,
+    ListingUnavailableError,
+    MalformedError,
+    NoAnswerError,
+    NotJudgedError,
+)
 from mews.harness.conformance.expectations import Quirks, Waiver
 from mews.harness.conformance.guard import Guard
 from mews.harness.conformance.judge import OUT_OF_TIME, SKIPPED, ClauseJudge, ClauseResult
@@ -42,7 +48,7 @@ from mews.harness.conformance.restore import (
 from mews.harness.conformance.suite import ClauseSuite, run_suite
 from mews.harness.conformance.table import ListedTable, Versions
 from mews.harness.conformance.trial import round_trip
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.own_files import make_own_folder
 
 PROGRESS_S = 5.0
@@ -87,7 +93,7 @@ def conform(
     """Judge the chassis: what only reads first, then what moves devices. ``on_wait`` is called with one line when an
     answer is long in coming, and now and then with the time left.
 
-    An outcome is returned whatever the chassis does, also where there is none (``unable``). Raises BadInput and
+    An outcome is returned whatever the chassis does, also where there is none (``unable``). Raises BadInputError and
     KeyboardInterrupt; whatever it raises, the table is as before, or the guard sees to it.
     """
     began_s = time.monotonic()
@@ -113,11 +119,11 @@ def conform(
         with changing, tempfile.TemporaryDirectory(prefix="mews-conform-") as folder:
             run_suite(run, suite.file, Path(folder))
             versions = _versions(face.versions)
-    except Lacks as error:
+    except RequirementError as error:
         unable = str(error)
     finally:
         client.deadline_s = None
-        with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
+        with contextlib.suppress(NoAnswerError, HttpServerError, MalformedError):
             face.close()
     differences: list[RecordingDifference] = [] if order.recorded is None else compare(run.results, order.recorded)
     kept = changing.kept
@@ -195,7 +201,7 @@ class _Changing:
     def check(self) -> None:
         """Choose devices and ports.
 
-        Raises BadInput for names that are none.
+        Raises BadInputError for names that are none.
         """
         if not self._order.changes:
             return
@@ -204,13 +210,13 @@ class _Changing:
             return
         try:
             self.devices, self._ports = choose(self._order, self.table)
-        except NotJudged as error:
+        except NotJudgedError as error:
             self._judge.withheld.append(str(error))
 
     def begin(self) -> None:
         """Protect the table, and move one device there and back.
 
-        Raises Lacks where the table cannot be protected.
+        Raises RequirementError where the table cannot be protected.
         """
         if not self._order.changes or self.withheld or self.table is None:
             return
@@ -239,36 +245,36 @@ class _Changing:
 def _first_look(bench: ClauseContext) -> ListedTable | None:
     """The table, or None where something answers but it cannot be read.
 
-    Raises Lacks where nothing does.
+    Raises RequirementError where nothing does.
     """
     try:
         return bench.read()
-    except (Malformed, NotJudged):
+    except (MalformedError, NotJudgedError):
         return None
-    except ListingUnavailable as error:
+    except ListingUnavailableError as error:
         if bench.answered():
             return None
-        raise Lacks(f"{error}; no chassis answers there") from error
+        raise RequirementError(f"{error}; no chassis answers there") from error
 
 
 def choose(order: Order, table: ListedTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The devices that may be moved: those that were named, else free ones; and the ports that they may be put on.
 
-    Raises NotJudged where nothing is idle, BadInput for names that are none.
+    Raises NotJudgedError where nothing is idle, BadInputError for names that are none.
     """
     for device in order.devices:
         if device not in table.rows:
-            raise BadInput(f"--device {device}: not listed; devices: {', '.join(table.rows)}")
+            raise BadInputError(f"--device {device}: not listed; devices: {', '.join(table.rows)}")
     ports = order.ports or table.likely_ports()
     for port in order.ports:
         if table.ports and clauses_of(order.dialect).lists_ports and port not in table.ports:
-            raise BadInput(f"--port {port}: not listed; ports: {', '.join(table.ports)}")
+            raise BadInputError(f"--port {port}: not listed; ports: {', '.join(table.ports)}")
     free = [device for device, row in table.rows.items() if row.port is None]
     devices = order.devices or tuple(free[:MOST_DEVICES])
     if not devices:
-        raise NotJudged("no device is free; name idle ones with --device, or free one")
+        raise NotJudgedError("no device is free; name idle ones with --device, or free one")
     if not ports:
-        raise NotJudged("no host port is known; name one with --port")
+        raise NotJudgedError("no host port is known; name one with --port")
     return devices, ports
 
 
@@ -305,10 +311,12 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
         make_own_folder(path.parent)
         file.remember(table, devices)
     except OSError as error:
-        raise Lacks(f"{path}: the restore file cannot be written, so nothing is changed: {error.strerror}") from error
+        raise RequirementError(
+            f"{path}: the restore file cannot be written, so nothing is changed: {error.strerror}"
+        ) from error
     try:
         guard = Guard(file, order.credentials) if order.guarded else None
-    except Lacks:
+    except RequirementError:
         file.forget()
         raise
     try:
@@ -342,10 +350,10 @@ def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
         table = bench.read()
         kept.remarks += put_back_neighbours(file.plan, table)
         kept.others = strangers(file.plan, table)
-    except (ListingUnavailable, Malformed, NotJudged) as error:
+    except (ListingUnavailableError, MalformedError, NotJudgedError) as error:
         left = [str(error)]
     finally:
-        with contextlib.suppress(NoAnswer, HttpServerError, Malformed):
+        with contextlib.suppress(NoAnswerError, HttpServerError, MalformedError):
             face.close()
     return left
 
@@ -353,7 +361,7 @@ def _undo(order: Order, file: RestoreFile, kept: _Kept) -> list[str]:
 def _versions(ask: Callable[[], Versions]) -> Versions:
     try:
         return ask()
-    except (NoAnswer, HttpServerError, Malformed, NotJudged):
+    except (NoAnswerError, HttpServerError, MalformedError, NotJudgedError):
         return Versions()
 
 

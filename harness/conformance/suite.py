@@ -63,7 +63,9 @@ class ClauseSuite:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
         """An error of ours, not of the chassis, ends the run and is told as it is."""
-        if call.excinfo is not None and not isinstance(call.excinfo.value, BadClause | pytest.skip.Exception):
+        if call.excinfo is not None and not isinstance(
+            call.excinfo.value, ClauseDefinitionError | pytest.skip.Exception
+        ):
             self.error = self.error or call.excinfo.value
             item.session.shouldstop = "internal error"
         yield
@@ -74,7 +76,7 @@ def in_order(clauses: Iterable[Clause]) -> list[Clause]:
     return sorted(clauses, key=lambda clause: (clause.last, clause.changes and not clause.last))
 
 
-class BadClause(AssertionError):
+class ClauseDefinitionError(AssertionError):
     """The clause does not hold."""
 
 
@@ -107,7 +109,7 @@ class ClauseItem(pytest.Item):
         if result.verdict == SKIPPED:
             pytest.skip(result.reason)
         if not result.good:
-            raise BadClause(result.reason)
+            raise ClauseDefinitionError(result.reason)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Where it comes from."""

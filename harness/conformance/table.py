@@ -78,7 +78,7 @@ class Versions(Struct, frozen=True):
 
 
 class TableClient(Protocol):
-    """One dialect's way to the table. All of them raise NoAnswer, HttpServerError and Malformed.
+    """One dialect's way to the table. All of them raise NoAnswerError, HttpServerError and MalformedError.
 
     A client may have ``content_types``, those that its moves can be sent in, with ``content_type``, the one that they
     are sent in; ``call(device, port)``, the request that moves a device, as one would type it; and

@@ -6,7 +6,13 @@ import time
 from collections.abc import Callable
 
 from mews.harness.conformance.bench import TRIES, ClauseContext
-from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged, OutOfTime, Unmet
+from mews.harness.conformance.errors import (
+    ListingUnavailableError,
+    MalformedError,
+    NotJudgedError,
+    OutOfTimeError,
+    UnmetClauseError,
+)
 from mews.harness.conformance.table import port_text
 
 MOVES = 26
@@ -42,9 +48,9 @@ def round_trip(bench: ClauseContext, learned: Callable[[str], None] = lambda kin
             bench.halted = f"device {device} does not go back to {port_text(home)}: no other one is touched"
         elif took_s * MOVES > bench.client.left_s():
             bench.slow = f"a move takes {took_s:.1f} s: what is tried several times elsewhere is tried once"
-    except OutOfTime:
+    except OutOfTimeError:
         return  # nothing more is begun anyway
-    except (Malformed, ListingUnavailable, NotJudged) as error:
+    except (MalformedError, ListingUnavailableError, NotJudgedError) as error:
         bench.halted = f"one device could not be moved and put back: {error}"
 
 
@@ -71,9 +77,9 @@ def _answers(bench: ClauseContext, device: str) -> bool:
     for _ in range(TRIES):
         try:
             bench.refused(device, None, lambda: bench.face.detach(device), "detach of a free device", judged=False)
-        except OutOfTime:
+        except OutOfTimeError:
             raise
-        except (Unmet, NotJudged):
+        except (UnmetClauseError, NotJudgedError):
             continue
         bench.facts.setdefault(FIRST_MOVES, {})[FREE_DETACH] = bench.last_write()
         return True

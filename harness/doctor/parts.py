@@ -17,10 +17,10 @@ from mews.harness.clusters.embedded.opening import descriptors_of
 from mews.harness.clusters.kind import tools
 from mews.harness.clusters.programs import finding
 from mews.harness.doctor.finding import PartFinding
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.extras import EXTRA_OF, check_installed, install, missing_of
 from mews.harness.leftovers import runtime_folder
-from mews.kube.emulated.kubelet.errors import EngineUnavailable
+from mews.kube.emulated.kubelet.errors import EngineUnavailableError
 from mews.kube.emulated.kubelet.mount_namespace import filters_lacking, namespaces_lacking
 
 _EXTRAS = {
@@ -125,7 +125,7 @@ def _engine() -> PartFinding:
     try:
         check_installed("containers")
         check_engine()
-    except (Lacks, EngineUnavailable) as error:
+    except (RequirementError, EngineUnavailableError) as error:
         return PartFinding(name, purpose, "", f"{error}; start Docker Engine on this machine")
     return PartFinding(name, purpose, "answers")
 
@@ -133,7 +133,7 @@ def _engine() -> PartFinding:
 def _tool(name: str, purpose: str) -> PartFinding:
     try:
         tools.check(name)
-    except Lacks as error:
+    except RequirementError as error:
         return PartFinding(name, purpose, "", str(error).partition(": ")[2], ("kind",))
     return PartFinding(name, purpose, _version([name, "version" if name == "kind" else "--version"]), "", ("kind",))
 

@@ -10,12 +10,12 @@ from types import MappingProxyType
 
 from mews.harness.backends import backend_of
 from mews.harness.doctor.finding import WayFinding
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.extras import check_installed
 from mews.project import DISTRIBUTION
 
 Check = Callable[[], object]
-"""Raises Lacks for what is missing, BadInput for a file that cannot be used."""
+"""Raises RequirementError for what is missing, BadInputError for a file that cannot be used."""
 
 _VIRTUAL = "mews.harness.clusters.embedded.in_process"
 
@@ -23,17 +23,17 @@ _VIRTUAL = "mews.harness.clusters.embedded.in_process"
 def _check_virtual() -> None:
     """Look for the distribution's own requirements, and import what a run in virtual time imports.
 
-    Raises Lacks.
+    Raises RequirementError.
     """
     for name in _own_requirements():
         try:
             metadata.distribution(name)
         except metadata.PackageNotFoundError as error:
-            raise Lacks(f"{name} is not installed; run pip install '{DISTRIBUTION}'") from error
+            raise RequirementError(f"{name} is not installed; run pip install '{DISTRIBUTION}'") from error
     try:
         importlib.import_module(_VIRTUAL)
     except ModuleNotFoundError as error:
-        raise Lacks(f"{error.name} is not installed; run pip install '{DISTRIBUTION}'") from error
+        raise RequirementError(f"{error.name} is not installed; run pip install '{DISTRIBUTION}'") from error
 
 
 def _own_requirements() -> list[str]:
@@ -50,12 +50,12 @@ def _check_cluster_extra() -> None:
 
 
 def _check_kubeconfig() -> None:
-    """Raises Lacks for a kubeconfig without a context, BadInput for one that cannot be read."""
+    """Raises RequirementError for a kubeconfig without a context, BadInputError for one that cannot be read."""
     check_installed("cluster")
     from mews.harness.clusters.real.access import known_contexts
 
     if not known_contexts(None):
-        raise Lacks("the default kubeconfig has no context; set KUBECONFIG, or give --kubeconfig FILE")
+        raise RequirementError("the default kubeconfig has no context; set KUBECONFIG, or give --kubeconfig FILE")
 
 
 def _check_image() -> None:
@@ -97,6 +97,9 @@ def _lack(name: str, check: Check) -> str:
     """What the check reports as missing, "" for nothing."""
     try:
         check()
-    except (Lacks, BadInput) as error:  # a kubeconfig that cannot be used is the user's input, not the machine's
+    except (
+        RequirementError,
+        BadInputError,
+    ) as error:  # a kubeconfig that cannot be used is the user's input, not the machine's
         return str(error).removeprefix(f"--cluster {name}: ")
     return ""

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.report.progress import progress_bar
 from mews.harness.simulation.columns import Defaults
 from mews.harness.simulation.formats import FORMATS
@@ -22,7 +22,7 @@ _TICK = 50_000
 def read_settings(experiment: Experiment, given: Sequence[str]) -> dict[str, float]:
     """``AXIS=VALUE`` each, by the axis.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found: dict[str, float] = {}
     for text in given:
@@ -34,7 +34,7 @@ def read_settings(experiment: Experiment, given: Sequence[str]) -> dict[str, flo
 def read_sweeps(experiment: Experiment, given: Sequence[str]) -> dict[str, tuple[float, ...]]:
     """``AXIS=VALUE,VALUE…`` each, by the axis, in ascending order.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found: dict[str, tuple[float, ...]] = {}
     for text in given:
@@ -47,13 +47,13 @@ def _split(experiment: Experiment, option: str, text: str, found: object) -> tup
     axes = {axis.name: axis for axis in experiment.axes}
     name, equals, value = text.partition("=")
     if not axes:
-        raise BadInput(f"{option} {text}: {experiment.name} has no axis")
+        raise BadInputError(f"{option} {text}: {experiment.name} has no axis")
     if name not in axes:
-        raise BadInput(f"{option} {text}: {name!r}: {must_be(name, axes)}")
+        raise BadInputError(f"{option} {text}: {name!r}: {must_be(name, axes)}")
     if not equals or not value:
-        raise BadInput(f"{option} {text}: must be {name}=VALUE{',…' if option == '--sweep' else ''}")
+        raise BadInputError(f"{option} {text}: must be {name}=VALUE{',…' if option == '--sweep' else ''}")
     if isinstance(found, dict) and name in found:
-        raise BadInput(f"{option} {text}: {name} is given twice")
+        raise BadInputError(f"{option} {text}: {name} is given twice")
     return axes[name], value
 
 
@@ -63,26 +63,26 @@ def _value(axis: Axis, option: str, text: str, value: str) -> float:
     except ValueError:
         number = math.nan
     if not axis.least <= number <= axis.most:
-        raise BadInput(f"{option} {text}: {value!r}: must be a number from {axis.least:g} to {axis.most:g}")
+        raise BadInputError(f"{option} {text}: {value!r}: must be a number from {axis.least:g} to {axis.most:g}")
     return number
 
 
 def played_log(experiment: Experiment, path: Path) -> Experiment:
     """The experiment on the jobs of a log.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     use = experiment.log
     if use is None:
-        raise BadInput(f"--trace {path}: {experiment.name} plays no job log")
+        raise BadInputError(f"--trace {path}: {experiment.name} plays no job log")
     if not path.is_file():
-        raise BadInput(f"--trace {path}: {'is a folder' if path.is_dir() else 'no such file'}")
+        raise BadInputError(f"--trace {path}: {'is a folder' if path.is_dir() else 'no such file'}")
     span = TraceSpan(use.from_s, use.until_s, use.in_words)
     log = TraceFile(path, FORMATS[use.format], Defaults(), within=span)
     try:
         return use.play(_recorded(log))
     except ValueError as error:
-        raise BadInput(f"{path}: {error}") from error
+        raise BadInputError(f"{path}: {error}") from error
 
 
 def _recorded(log: TraceFile) -> RecordedJobs:

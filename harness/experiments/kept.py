@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from mews.harness.errors import BadInput, Lacks, unreadable
+from mews.harness.errors import BadInputError, RequirementError, unreadable
 from mews.own_files import append_own
 
 KEPT = "results.jsonl"
@@ -49,7 +49,7 @@ class KeptResults:
     def __init__(self, path: Path | None = None, about: Mapping[str, Any] | None = None) -> None:
         """``about`` is the first line: JSON-serialisable values.
 
-        Raises BadInput for a file of something else, Lacks for one that cannot be written.
+        Raises BadInputError for a file of something else, RequirementError for one that cannot be written.
         """
         self._path = path
         self._known: dict[tuple[str, str], str] = {}
@@ -67,7 +67,7 @@ class KeptResults:
     def add(self, part: str, task: str, result: str) -> None:
         """A task has ended; its result is JSON.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         self._append(f'{{"part": {json.dumps(part)}, "task": "{task}", "result": {result}}}')
 
@@ -78,13 +78,13 @@ class KeptResults:
             with append_own(self._path) as file:
                 file.write(line.encode("utf-8") + b"\n")
         except OSError as error:
-            raise Lacks(f"--out: {self._path}: cannot be written: {error.strerror}") from error
+            raise RequirementError(f"--out: {self._path}: cannot be written: {error.strerror}") from error
 
     def _take_over(self, path: Path, about: Mapping[str, Any]) -> None:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise BadInput(unreadable(path, error)) from None
+            raise BadInputError(unreadable(path, error)) from None
         lines = data.splitlines(keepends=True)
         whole = [line for line in lines if line.endswith(b"\n")]
         for number, line in enumerate(whole, start=1):
@@ -102,7 +102,7 @@ class KeptResults:
                 _foreign(path, number)
             other = next((f"{key} {entry[key]!r}, not {about[key]!r}" for key in about if entry[key] != about[key]), "")
             if other:
-                raise BadInput(f"--resume: {path}:1: was made with {other}: use another --out")
+                raise BadInputError(f"--resume: {path}:1: was made with {other}: use another --out")
             return
         if not isinstance(entry, dict) or tuple(entry) != _ENTRY:
             _foreign(path, number)
@@ -110,19 +110,19 @@ class KeptResults:
 
 
 def _foreign(path: Path, number: int) -> NoReturn:
-    raise BadInput(f"--resume: {path}:{number}: not a result of an experiment: must be a line that --out wrote")
+    raise BadInputError(f"--resume: {path}:{number}: not a result of an experiment: must be a line that --out wrote")
 
 
 def options_of(settings: Sequence[str], sweeps: Sequence[str], log: Path | None) -> str:
     """What of a command line changes the results beside the seeds, for the first line of the file. The log by what is
     in it.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     found = [f"--set {each}" for each in sorted(settings)] + [f"--sweep {each}" for each in sorted(sweeps)]
     if log is not None:
         try:
             found.append(f"--trace {hashlib.sha256(log.read_bytes()).hexdigest()[:16]}")
         except OSError as error:
-            raise BadInput(unreadable(log, error)) from None
+            raise BadInputError(unreadable(log, error)) from None
     return " ".join(found)

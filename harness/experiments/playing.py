@@ -21,20 +21,20 @@ from mews.harness.scenario.trace import TraceJob, read_trace
 from mews.kube.system.experiment import PlayedScenario, ScenarioTask
 
 
-class ScenarioFailed(Exception):
+class ScenarioFailedError(Exception):
     """A scenario of an experiment did not pass; one line."""
 
 
 def play(keep: Callable[[ScenarioTask, PlayedScenario], Any], task: ScenarioTask, *, may_fail: bool = False) -> Any:
     """What ``keep`` keeps of the scenario's run.
 
-    Raises ScenarioFailed unless it passes, or may fail.
+    Raises ScenarioFailedError unless it passes, or may fail.
     """
     scenario = scenario_of(task)
     run, cpu = _run(scenario, task)
     result = run.result
     if result.verdict != "passed" and not may_fail:
-        raise ScenarioFailed(f"scenario {scenario.name}, seed {task.seed}: {result.verdict}: {result.reason}")
+        raise ScenarioFailedError(f"scenario {scenario.name}, seed {task.seed}: {result.verdict}: {result.reason}")
     jobs = [_job(job) for job in read_trace(scenario.workload, scenario.name)] if scenario.workload else []
     return keep(
         task, PlayedScenario(result.verdict, result.reason, result.metrics, result.expected, jobs, run.lines, cpu)

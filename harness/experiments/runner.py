@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.experiments.kept import KeptResults, task_id
 from mews.harness.experiments.playing import play
 from mews.harness.experiments.timing import cpu_seconds
@@ -48,7 +48,7 @@ def run_experiment(
     ``kept`` has the results that need not be run for, and gets each further one as it comes. Processes are forked, and
     results come back as JSON. ``on_tick`` is called from time to time.
 
-    Raises ScenarioFailed for a scenario that must pass and does not, Lacks where a process dies.
+    Raises ScenarioFailedError for a scenario that must pass and does not, RequirementError where a process dies.
     """
     kept = kept or KeptResults()
     tables: dict[str, list[Row]] = {}
@@ -87,7 +87,7 @@ def _results(part: Part, tasks: Sequence[Any], workers: _Workers) -> list[Any]:
         workers.on_progress(PartProgress(part.name, done, before, len(tasks)))
 
     def lost(index: int, reason: str) -> _TaskEnd:
-        raise Lacks(f"task {left[index] + 1} of {len(tasks)} of {part.name}: {reason}")
+        raise RequirementError(f"task {left[index] + 1} of {len(tasks)} of {part.name}: {reason}")
 
     pool = WorkerPool(call, jobs=workers.processes, lost=lost, on_result=keep, on_tick=workers.on_tick)
     for ended in pool.run(len(left)):

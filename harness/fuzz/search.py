@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.fuzz.api_faults import API_KINDS
 from mews.harness.fuzz.faults import KINDS
 from mews.harness.fuzz.files import FuzzFinding, as_document, plan_of, write_finding
@@ -31,7 +31,7 @@ from mews.harness.scenario.quantity import seconds_of
 from mews.harness.worker_pool import WorkerPool
 from mews.names import must_be
 from mews.own_files import make_own_folder, write_own
-from mews.registry import NotRegistered, looking_in
+from mews.registry import NotRegisteredError, looking_in
 
 STATE = "search.json"
 _MOST_ROUNDS = 100_000
@@ -47,7 +47,7 @@ class FuzzBudget(Struct, frozen=True):
 def budget_of(text: str) -> FuzzBudget:
     """``200`` worlds, or a time such as ``60s`` or ``5m``.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if text.isascii() and text.isdecimal() and int(text) > 0:
         return FuzzBudget(worlds=int(text))
@@ -56,19 +56,19 @@ def budget_of(text: str) -> FuzzBudget:
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
-        raise BadInput(f"--budget {text}: must be a number of worlds, such as 500, or a time, such as 60s or 5m")
+        raise BadInputError(f"--budget {text}: must be a number of worlds, such as 500, or a time, such as 60s or 5m")
     return FuzzBudget(seconds=seconds)
 
 
 def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
     """What ``--without`` takes: a kind of choice, or the kind of a fault.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     allowed = (*WORDS, *KINDS, *API_KINDS)
     for name in given:
         if name not in allowed:
-            raise BadInput(f"--without {name}: {must_be(name, allowed)}")
+            raise BadInputError(f"--without {name}: {must_be(name, allowed)}")
     words = {**{kind: f"fault {kind}" for kind in KINDS}, **{kind: f"api-fault {kind}" for kind in API_KINDS}}
     return tuple(words.get(name, name) for name in given)
 
@@ -113,24 +113,24 @@ Observe = Callable[[FuzzProgress], None]
 def target_of(scenario: Scenario, asked: FuzzOptions) -> FuzzTarget:
     """The scenario with what may befall it.
 
-    Raises BadInput for one that does not pass as it is, and where nothing is left to draw; Lacks for one that is
-    skipped.
+    Raises BadInputError for one that does not pass as it is, and where nothing is left to draw; RequirementError for
+    one that is skipped.
     """
     player = Player(scenario, asked.waits, asked.oracles)
     with looking_in(scenario.folder):
         for name in asked.oracles:
             try:
                 INVARIANTS.find(name)
-            except NotRegistered as error:
-                raise BadInput(f"--oracle {name}: {error}") from None
+            except NotRegisteredError as error:
+                raise BadInputError(f"--oracle {name}: {error}") from None
     clean, moments = player.moments()
     if clean.lacks or clean.result.verdict == "skipped":
-        raise Lacks(f"{scenario.path}: skipped: {clean.result.reason}")
+        raise RequirementError(f"{scenario.path}: skipped: {clean.result.reason}")
     if clean.result.verdict != "passed":
-        raise BadInput(f"{scenario.path}: fails before any fault is added: {clean.result.reason}")
+        raise BadInputError(f"{scenario.path}: fails before any fault is added: {clean.result.reason}")
     menu = Menu.of(scenario, moments, asked.without)
     if not menu.kinds():
-        raise BadInput(f"{scenario.path}: --without leaves nothing to draw")
+        raise BadInputError(f"{scenario.path}: --without leaves nothing to draw")
     return FuzzTarget(player, menu, clean)
 
 
@@ -153,7 +153,7 @@ class Search:
     def resume(self) -> None:
         """Take up the state that was written.
 
-        Raises BadInput for that of another search.
+        Raises BadInputError for that of another search.
         """
         path = self._folder / STATE
         try:
@@ -161,9 +161,9 @@ class Search:
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:
-            raise BadInput(f"--resume: {path}: cannot be read: {error}") from None
+            raise BadInputError(f"--resume: {path}: cannot be read: {error}") from None
         if state.get("search") != self._name():
-            raise BadInput(f"--resume: {path}: belongs to another search: scenarios, options or seed differ")
+            raise BadInputError(f"--resume: {path}: belongs to another search: scenarios, options or seed differ")
         self._rounds = state["rounds"]
         for target, kept in zip(self.targets, state["targets"], strict=True):
             target.worlds, target.features = kept["worlds"], set(kept["features"])
@@ -304,7 +304,7 @@ class Search:
 
 def _lost(number: int, reason: str) -> FuzzRound:
     """Worlds that were not played are not passed over: the search ends, and may be resumed."""
-    raise Lacks(f"round {number + 1} of the search was lost: {reason}; --resume continues it")
+    raise RequirementError(f"round {number + 1} of the search was lost: {reason}; --resume continues it")
 
 
 def _joined(one: FuzzFinding, other: FuzzFinding) -> FuzzFinding:

@@ -20,7 +20,7 @@ from mews.harness.invariants.watches import missing
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.watch_feed import Feed, WatchRecord
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, key_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.deviceplugin.port import PluginError, PodDevices
@@ -156,7 +156,7 @@ class Oracle:
     async def _gaps(self) -> list[Breach]:
         found: list[Breach] = []
         for feed in self._feeds.values():
-            with contextlib.suppress(ApiError, Unavailable):
+            with contextlib.suppress(ApiError, UnavailableError):
                 listed = {key_of(obj): obj for obj in (await self._cluster.kube.list(feed.resource)).items}
                 await asyncio.sleep(0)
                 found += missing(feed.resource.plural, listed, feed.objects)

@@ -15,7 +15,7 @@ from mews.kube.client.port import KubeApi
 async def claim_sight(kube: KubeApi, scenario: Scenario, pod: Object | None) -> dict[str, Any]:
     """The parts of a ``Sight`` that a pod with resource claims needs, none for others.
 
-    Raises ApiError, Unavailable.
+    Raises ApiError, UnavailableError.
     """
     if pod is None or not names_claims(pod):
         return {}

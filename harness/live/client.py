@@ -18,7 +18,7 @@ _PATIENCE_S = 660.0
 _COMMON = ("t", "layer", "actor", "event", "number")
 
 
-class NotAnswering(Exception):
+class NotAnsweringError(Exception):
     """The session does not answer; ``str()`` is one line."""
 
 
@@ -32,14 +32,14 @@ class SessionClient:
     def get(self, path: str) -> Any:
         """The answer to a GET.
 
-        Raises ValueError for what is refused, NotAnswering.
+        Raises ValueError for what is refused, NotAnsweringError.
         """
         return self._ask("GET", path)
 
     def perform(self, step: Mapping[str, Any]) -> StepAnswer:
         """Do one step.
 
-        Raises ValueError for what is refused, NotAnswering.
+        Raises ValueError for what is refused, NotAnsweringError.
         """
         answer = self._ask("POST", "/v1/steps", step)
         return StepAnswer(str(answer["reason"]), str(answer["text"]))
@@ -47,21 +47,21 @@ class SessionClient:
     def restore(self, snapshot: Mapping[str, Any]) -> str:
         """Make the session as a snapshot has it: what of it is not as it was, "" for nothing.
 
-        Raises ValueError for what is refused, NotAnswering.
+        Raises ValueError for what is refused, NotAnsweringError.
         """
         return str(self._ask("POST", "/v1/snapshot", snapshot)["reason"])
 
     def go_on(self) -> None:
         """Let a stopped run go on.
 
-        Raises ValueError for a session that is not stopped, NotAnswering.
+        Raises ValueError for a session that is not stopped, NotAnsweringError.
         """
         self._ask("POST", "/v1/continue", {})
 
     def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
         """The lines of the journal from that number on, as they are written; ends with the session.
 
-        Raises ValueError for what is refused, NotAnswering.
+        Raises ValueError for what is refused, NotAnsweringError.
         """
         connection = self._connection(None)
         try:
@@ -70,7 +70,7 @@ class SessionClient:
                 if line.startswith(b"data: "):
                     yield json.loads(line[6:])
         except (OSError, HTTPException) as error:
-            raise NotAnswering(f"{self._address.netloc}: {error}") from error
+            raise NotAnsweringError(f"{self._address.netloc}: {error}") from error
         finally:
             connection.close()
 
@@ -81,7 +81,7 @@ class SessionClient:
         except (OSError, HTTPException, ValueError) as error:
             if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
                 raise
-            raise NotAnswering(f"{self._address.netloc}: {error}") from error
+            raise NotAnsweringError(f"{self._address.netloc}: {error}") from error
         finally:
             connection.close()
 
@@ -95,7 +95,7 @@ class SessionClient:
         if answer.status >= 400:
             text = json.loads(answer.read())["error"]
             if answer.status >= 500:
-                raise NotAnswering(text)
+                raise NotAnsweringError(text)
             raise ValueError(text)
         return answer
 
@@ -103,13 +103,13 @@ class SessionClient:
 def session_of(folder: Path) -> dict[str, str]:
     """``session`` of the ready.json in an instance's folder.
 
-    Raises NotAnswering where it is not up yet, or has none.
+    Raises NotAnsweringError where it is not up yet, or has none.
     """
     try:
         session = json.loads((folder / "ready.json").read_text(encoding="utf-8"))["session"]
         return {"url": str(session["url"]), "token": str(session["token"])}
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise NotAnswering(f"{folder / 'ready.json'}: does not describe a session yet: {error}") from error
+        raise NotAnsweringError(f"{folder / 'ready.json'}: does not describe a session yet: {error}") from error
 
 
 def line_of(row: Mapping[str, Any]) -> Line:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mews.harness.live.packing import PackedObjects, identity_of
 from mews.harness.watch_feed import LISTED, Feed, WatchRecord
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, clone, condition_of, is_deleting, name_of, namespace_of, uid_of
 from mews.kube.api.resources import CRDS, NODES, Resource
 from mews.kube.client.port import KubeApi
@@ -357,7 +357,7 @@ class ObjectRecording:
         return list(self._feeds[NODES].objects.values()) if NODES in self._feeds else []
 
     async def _resources(self) -> list[Resource]:
-        with suppress(ApiError, Unavailable):
+        with suppress(ApiError, UnavailableError):
             served = await self._kube.discovery()
             defined = {
                 (crd["spec"]["group"], crd["spec"]["names"]["plural"]) for crd in (await self._kube.list(CRDS)).items

@@ -15,10 +15,10 @@ from mews.harness.live.scenario_file import stack_document
 from mews.harness.live.snapshot import LATE, PlacedPod, Snapshot
 from mews.harness.live.standing import Standing
 from mews.harness.ports.cluster import Cluster
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.model import Scenario
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
 from mews.names import must_be
@@ -182,7 +182,7 @@ class Restoration:
 
     async def _host_steps(self) -> list[StepFields]:
         """What an operator does to get each device from how it is to how it was."""
-        with suppress(Lacking):
+        with suppress(CapabilityError):
             views = await self._cluster.hardware.hosts()
             return [
                 {"host": {"host": host, "device": gpuid, **action}}
@@ -220,7 +220,7 @@ class Restoration:
 
     async def _early_waits(self) -> Iterator[dict[str, Any]]:
         accounts = False
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             accounts = bool(await self._cluster.kube.get(SERVICE_ACCOUNTS, "default", namespace="default"))
         return iter(_early_waits(self._snapshot.early, accounts))
 

@@ -20,7 +20,7 @@ from aiohttp import web
 from mews.harness.journal import Line
 from mews.harness.live.explanation import pod_named
 from mews.harness.live.served_session import ServedSession
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.listening.connections import BodyError, begin_stream, whole_body
 from mews.listening.http import HttpListener
 from mews.listening.reading import bears, read_json, readable, whole_number
@@ -52,7 +52,7 @@ def shown(line: Line) -> dict[str, Any]:
     return {"number": line.number, **line.as_dict()}
 
 
-class NothingThere(Exception):
+class NotThereError(Exception):
     """No such path."""
 
 
@@ -123,13 +123,13 @@ class SessionServer:
             return _refusal(405, f"{request.method} {request.path}: must be {', '.join(verbs)}")
         try:
             return await verbs[request.method](request)
-        except NothingThere:
+        except NotThereError:
             return _refusal(404, f"{request.method} {request.path}: Not Found")
         except BodyError:
             raise
         except ValueError as error:
             return _refusal(400, str(error))
-        except (ApiError, Unavailable, OSError, RuntimeError) as error:
+        except (ApiError, UnavailableError, OSError, RuntimeError) as error:
             return _refusal(503, f"{type(error).__name__}: {error}")
 
     def _verbs(self, path: str) -> Mapping[str, Handler] | None:
@@ -225,7 +225,7 @@ class SessionServer:
     async def _file(self, request: web.BaseRequest) -> web.Response:
         found = self._page(_matched(_PAGE_FILE, request)[0] or "page.html")
         if found is None:
-            raise NothingThere
+            raise NotThereError
         text, kind, policy = found
         headers = {**_SECURITY, "Content-Security-Policy": f"{policy}; {_FRAMED}"}
         return web.Response(text=text, content_type=kind, headers=headers)
@@ -238,7 +238,7 @@ def _event(line: Line) -> bytes:
 def _matched(pattern: re.Pattern[str], request: web.BaseRequest) -> tuple[str, ...]:
     match = pattern.fullmatch(request.path)
     if match is None:
-        raise NothingThere
+        raise NotThereError
     return match.groups()
 
 

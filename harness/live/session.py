@@ -27,7 +27,7 @@ from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
 from mews.harness.scenario.accounts.sessions import STEP
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.complaints import first_complaint
-from mews.harness.scenario.errors import Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.errors import CapabilityError, ScenarioError, StepFailedError
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.model import Scenario
@@ -37,7 +37,7 @@ from mews.harness.scenario.references import of_steps
 from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.yamlfile import dotted
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import (
     EVENTS,
@@ -161,7 +161,7 @@ class LiveSession:
         self._recording.asked(given)
         try:
             result = await perform(self._stage, step, number=self._steps, actor=self.name)
-        except StepFailed as error:
+        except StepFailedError as error:
             return StepAnswer(error.failure.reason)
         except ScenarioError as error:
             self.journal.write("step", self.name, "failed", step=self._steps, do=step.action, reason=str(error))
@@ -181,7 +181,7 @@ class LiveSession:
             hosts: dict[str, dict[str, Any]] = {}
             try:
                 hosts = await hardware.hosts()
-            except Lacking as error:
+            except CapabilityError as error:
                 missing.append(f"what operators changed on hosts: {error}")
             if self.standing.operations:
                 missing.append(f"operations under way on the chassis: {len(self.standing.operations)}")
@@ -217,11 +217,11 @@ class LiveSession:
     async def explain(self, namespace: str, name: str) -> PodExplanation:
         """Why that pod waits, or where its devices are.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         kube = self.cluster.kube
         pod: Object | None = None
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             pod = await kube.get(PODS, name, namespace=namespace)
         nodes, pods = (await kube.list(NODES)).items, (await kube.list(PODS)).items
         events = (await kube.list(EVENTS, namespace=namespace)).items
@@ -268,7 +268,7 @@ class LiveSession:
     async def judged(self) -> SessionVerdict:
         """What it has come to so far.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         kube = self.cluster.kube
         violations = [each.as_dict() for each in await self._oracle.conclude()]
@@ -339,7 +339,7 @@ class LiveSession:
         pods: list[Object] = []
         try:
             nodes, pods = (await kube.list(NODES)).items, (await kube.list(PODS)).items
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             problem = str(error)
         phases: dict[str, int] = {}
         for pod in pods:

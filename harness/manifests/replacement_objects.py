@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.parts import HOST_ROOT, Object
 from mews.harness.manifests.replacements import ACCESS, ACCESS_FOLDER, places
 from mews.harness.manifests.spec import InstalledSystem, StackSpec
@@ -17,7 +17,7 @@ def manifest_objects(spec: StackSpec) -> dict[str, list[Object]]:
     """Component -> the objects of its manifest: a system's namespace by its real name, texts filled in; pods there have
     what their texts name, and the component's account where they say no other.
 
-    Raises Lacks for pods elsewhere that name files.
+    Raises RequirementError for pods elsewhere that name files.
     """
     return {
         component: [
@@ -41,7 +41,7 @@ def _object(spec: StackSpec, component: str, document: Mapping[str, Any]) -> Obj
             _furnish(pod_spec, wanted)
         elif wanted:
             which = f"{made['kind']} {made['metadata']['name']}: {{{next(iter(wanted))}}}"
-            raise Lacks(
+            raise RequirementError(
                 f"{spec.where(component)}.manifest: {which} is a file that pods of the namespace {spec.named[0]} "
                 f"can be given here, not of {namespace}"
             )

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 from mews.harness.museum.programs import BugProgram
 
 FILE = "bug.yaml"
@@ -92,7 +92,7 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 def read_bug(folder: Path) -> Bug:
     """The bug that a folder describes.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     import yaml
 
@@ -101,14 +101,14 @@ def read_bug(folder: Path) -> Bug:
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
         bug = msgspec.convert(given, Bug)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(path, error)) from None
+        raise BadInputError(unreadable(path, error)) from None
     except yaml.YAMLError as error:
-        raise BadInput(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        raise BadInputError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except msgspec.ValidationError as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInputError(f"{path}: {error}") from None
     wrong = _wrong(bug)
     if wrong:
-        raise BadInput(f"{path}: {wrong}")
+        raise BadInputError(f"{path}: {wrong}")
     return msgspec.structs.replace(bug, name=folder.name, folder=folder)
 
 

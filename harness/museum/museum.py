@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.museum.bug import FILE, WORLD, Bug, read_bug
-from mews.harness.museum.planting import LostPlace, changed
+from mews.harness.museum.planting import LostPlaceError, changed
 from mews.harness.package import room
 from mews.names import did_you_mean
 
@@ -70,7 +70,7 @@ def all_bugs() -> list[Bug]:
 def bug_of(name: str) -> Bug:
     """The bug of that name, or of that folder.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     folder = room("bugs") / name
     if name and "/" not in name and (folder / FILE).is_file():
@@ -78,7 +78,7 @@ def bug_of(name: str) -> Bug:
     if (Path(name) / FILE).is_file():
         return read_bug(Path(name))
     near = did_you_mean(name, [path.parent.name for path in room("bugs").glob(f"*/{FILE}")])
-    raise BadInput(
+    raise BadInputError(
         f"mews reproduce {name}: no such bug{near}; `mews reproduce --list` lists all; a folder needs {FILE}"
     )
 
@@ -86,17 +86,17 @@ def bug_of(name: str) -> Bug:
 def check_places(bugs: Sequence[Bug]) -> None:
     """Look for the world and the place of each bug before anything runs.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     for bug in bugs:
         if not bug.scenario and not (bug.folder / WORLD).is_file():
-            raise BadInput(f"{bug.folder / FILE}: needs {WORLD} in the same folder, or `scenario`")
+            raise BadInputError(f"{bug.folder / FILE}: needs {WORLD} in the same folder, or `scenario`")
         for switch in (bug.twin, bug.remedy):
             if switch is not None and switch.change is not None:
                 try:
                     changed(switch.change)
-                except LostPlace as error:
-                    raise BadInput(f"{bug.folder / FILE}: change: {error}") from None
+                except LostPlaceError as error:
+                    raise BadInputError(f"{bug.folder / FILE}: change: {error}") from None
 
 
 def reproduce(

@@ -12,7 +12,7 @@ import mews
 from mews.harness.museum.bug import SourceChange
 
 
-class LostPlace(ValueError):
+class LostPlaceError(ValueError):
     """The source has changed: the place is not there, or there several times."""
 
 
@@ -53,7 +53,7 @@ def plant_text(module: str, path: Path, text: str) -> None:
 def plant(change: SourceChange) -> None:
     """From now on this process has that change.
 
-    Raises LostPlace, RuntimeError as ``plant_text`` does.
+    Raises LostPlaceError, RuntimeError as ``plant_text`` does.
     """
     path, text = changed(change)
     plant_text(change.module, path, text)
@@ -62,18 +62,18 @@ def plant(change: SourceChange) -> None:
 def changed(change: SourceChange) -> tuple[Path, str]:
     """The file, and its text with the change; it compiles.
 
-    Raises LostPlace.
+    Raises LostPlaceError.
     """
     path = _file_of(change)
     source, before = path.read_text(encoding="utf-8"), change.source.strip("\n")
     times = source.count(before)
     if times != 1:
-        raise LostPlace(f"{change.file} has {before.strip()!r} {times} times; it must have it once")
+        raise LostPlaceError(f"{change.file} has {before.strip()!r} {times} times; it must have it once")
     text = source.replace(before, change.planted.strip("\n"))
     try:
         compile(text, change.file, "exec")
     except SyntaxError as error:
-        raise LostPlace(f"{change.file}: does not compile with the change: {error}") from None
+        raise LostPlaceError(f"{change.file}: does not compile with the change: {error}") from None
     return path, text
 
 
@@ -81,5 +81,5 @@ def _file_of(change: SourceChange) -> Path:
     # By hand: importlib would import the packages around it, and with them the module itself.
     found = next((path for root in mews.__path__ if (path := Path(root) / change.file).is_file()), None)
     if found is None:
-        raise LostPlace(f"{change.file}: there is no such file below mews/")
+        raise LostPlaceError(f"{change.file}: there is no such file below mews/")
     return found

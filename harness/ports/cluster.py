@@ -20,7 +20,7 @@ DEVICE_ENV = "NVIDIA_VISIBLE_DEVICES"
 """Where containers learn of their devices in a stack that pools none: as NVIDIA's container toolkit has it."""
 
 
-class ComponentsCrashed(Exception):
+class ComponentsCrashedError(Exception):
     """The cluster did not come up since components, ours or the user's, ended, or in virtual time did not do it.
     ``cluster``: what there was of it, with its journal; None where nothing was seen of it."""
 

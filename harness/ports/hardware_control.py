@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mews.emulator.chassis.errors import Refusal
+from mews.emulator.chassis.errors import RefusalError
 from mews.emulator.host import act
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.hosts import LocalHosts
@@ -32,7 +32,7 @@ class LocalHardwareControl:
         """
         try:
             self._fleet.fleet.box(chassis).edit(device, port, self._fleet.pace.now())
-        except Refusal as refusal:
+        except RefusalError as refusal:
             raise ValueError(str(refusal)) from refusal
         self._fleet.stirred(chassis)
 
@@ -116,7 +116,7 @@ class LocalHardwareControl:
             pending = act.begin(hosts.trees[host], action, self._fleet.pace.now())
             async with asyncio.timeout(self._fleet.pace.loop_s(wait_s)):
                 await hosts.done(pending)
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             return refusal.code
         except TimeoutError:
             return "waiting"

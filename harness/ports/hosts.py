@@ -10,7 +10,7 @@ from typing import Any
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.host import act
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.host.events import Listener
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import Function
@@ -24,7 +24,7 @@ from mews.emulator.telemetry.chassis import ChassisTelemetry
 from mews.emulator.telemetry.load import IDLE, parse_load
 from mews.emulator.telemetry.record import BoardRecord
 from mews.kube.clock import Pace
-from mews.kube.system.gpu_driver import DriverRefusal
+from mews.kube.system.gpu_driver import DriverRefusalError
 
 
 class LocalHosts:
@@ -58,7 +58,7 @@ class LocalHosts:
     async def operate(self, host: str, action: Mapping[str, Any]) -> None:
         """What an operator does there, until it is done.
 
-        Raises HostRefusal.
+        Raises HostRefusalError.
         """
         await self.done(act.begin(self.trees[host], action, self.pace.now()))
 
@@ -84,7 +84,7 @@ class LocalHosts:
     async def done(self, pending: PendingAction) -> None:
         """Wait until a deed is done, as a write into sysfs waits.
 
-        Raises HostRefusal as it was refused.
+        Raises HostRefusalError as it was refused.
         """
         self.stirred()
         if not pending.done:
@@ -248,7 +248,7 @@ class CachedTree:
         """Write into a file, and wait as the kernel lets the write wait. Raises OSError."""
         try:
             await self._hosts.done(self._tree.write(path, text, self._hosts.pace.now()))
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             raise OSError(refusal.errno, str(refusal)) from refusal
         finally:
             self._hosts.stirred()
@@ -269,45 +269,45 @@ class LocalDriver:
         self._host = host
 
     async def persistence(self, bdf: str) -> bool:
-        """Whether persistence mode is on. Raises DriverRefusal."""
+        """Whether persistence mode is on. Raises DriverRefusalError."""
         return self._function(bdf).persistence
 
     async def set_persistence(self, bdf: str, on: bool) -> None:
-        """Switch persistence mode. Raises DriverRefusal."""
+        """Switch persistence mode. Raises DriverRefusalError."""
         await self._call({"do": "persistence", "bdf": bdf, "on": on})
 
     async def divided(self) -> frozenset[str]:
-        """The addresses of the GPUs in MIG mode. Raises DriverRefusal."""
+        """The addresses of the GPUs in MIG mode. Raises DriverRefusalError."""
         return frozenset(
             function.bdf for function in shown_gpus(self._hosts.hosts.host(self._host)) if function.mig.enabled
         )
 
     async def draining(self, bdf: str) -> bool:
-        """Whether the GPU is being drained. Raises DriverRefusal."""
+        """Whether the GPU is being drained. Raises DriverRefusalError."""
         return self._function(bdf).draining
 
     async def set_draining(self, bdf: str, on: bool) -> None:
-        """Begin or end the drain. Raises DriverRefusal."""
+        """Begin or end the drain. Raises DriverRefusalError."""
         await self._call({"do": "drain", "bdf": bdf, "on": on})
 
     async def remove(self, bdf: str) -> None:
-        """Unbind the driver and remove the PCI function. Raises DriverRefusal."""
+        """Unbind the driver and remove the PCI function. Raises DriverRefusalError."""
         await self._call({"do": "remove-gpu", "bdf": bdf})
 
     async def reset(self, bdf: str) -> None:
-        """Reset the GPU. Raises DriverRefusal."""
+        """Reset the GPU. Raises DriverRefusalError."""
         await self._call({"do": "reset-gpu", "bdf": bdf})
 
     def _function(self, bdf: str) -> Function:
         try:
             return self._hosts.hosts.host(self._host).find(bdf)
-        except HostRefusal as refusal:
-            raise DriverRefusal(str(refusal)) from refusal
+        except HostRefusalError as refusal:
+            raise DriverRefusalError(str(refusal)) from refusal
 
     async def _call(self, action: Mapping[str, Any]) -> None:
         try:
             await self._hosts.operate(self._host, action)
-        except HostRefusal as refusal:
-            raise DriverRefusal(f"{refusal.code}: {refusal}") from refusal
+        except HostRefusalError as refusal:
+            raise DriverRefusalError(f"{refusal.code}: {refusal}") from refusal
         finally:
             self._hosts.stirred()

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from mews.dialects import OURS
 from mews.harness.conformance.client import ChassisTarget, Client
-from mews.harness.conformance.errors import NoAnswer
+from mews.harness.conformance.errors import NoAnswerError
 from mews.harness.conformance.open import PASSWORD, USER, client_for
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.recording.chassis_files import reading_from
 from mews.harness.recording.observations import LostReading, TableReading
 from mews.kube.chassis.dialects import client_of
@@ -55,7 +55,7 @@ class ThreadedTransport:
         body = request.body or None
         try:
             reply = await asyncio.to_thread(self._client.send, request.method, request.path, body, request.headers)
-        except NoAnswer as error:
+        except NoAnswerError as error:
             raise TransportError(str(error)) from error
         finally:
             self._client.log.clear()
@@ -84,7 +84,7 @@ class ChassisPolls:
     async def open(self) -> str:
         """Read it once; the dialect.
 
-        Raises Lacks where it does not answer, or not as a chassis.
+        Raises RequirementError where it does not answer, or not as a chassis.
         """
         names = (self._address.dialect,) if self._address.dialect else tuple(OURS)
         failures: list[str] = []
@@ -98,7 +98,7 @@ class ChassisPolls:
             self._chassis = chassis
             self.readings.append(reading_from(listing, self._address.name, self._now()))
             return name
-        raise Lacks(f"--chassis {self._address.url}: {_reason(failures)}")
+        raise RequirementError(f"--chassis {self._address.url}: {_reason(failures)}")
 
     async def run(self) -> None:
         """Read until cancelled."""

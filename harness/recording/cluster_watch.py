@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.recording.histories import stamp
 from mews.harness.recording.observations import Object, ObjectSighting
 from mews.harness.recording.reduction import WORKLOADS, reduced, system_kinds
 from mews.harness.watch_feed import LISTED, Feed, WatchRecord
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.resources import EVENTS, NODES, PODS, Resource
 from mews.kube.client.port import KubeApi
 
@@ -32,7 +32,7 @@ class ClusterWatch:
     async def open(self, url: str) -> None:
         """Find out what can be watched.
 
-        Raises Lacks for a cluster that does not answer, and where neither nodes nor pods may be listed.
+        Raises RequirementError for a cluster that does not answer, and where neither nodes nor pods may be listed.
         """
         try:
             async with asyncio.timeout(_ANSWER_S):
@@ -40,11 +40,11 @@ class ClusterWatch:
                 for resource in (NODES, PODS, EVENTS, *_workloads(served)):
                     await self._try(resource)
         except TimeoutError as error:
-            raise Lacks(f"--kubeconfig: {url} did not answer within {_ANSWER_S:g} s") from error
-        except (ApiError, Unavailable) as error:
-            raise Lacks(f"--kubeconfig: the cluster cannot be read: {error}") from error
+            raise RequirementError(f"--kubeconfig: {url} did not answer within {_ANSWER_S:g} s") from error
+        except (ApiError, UnavailableError) as error:
+            raise RequirementError(f"--kubeconfig: the cluster cannot be read: {error}") from error
         if NODES not in self._resources and PODS not in self._resources:
-            raise Lacks("--kubeconfig: this user may list neither nodes nor pods")
+            raise RequirementError("--kubeconfig: this user may list neither nodes nor pods")
 
     async def _try(self, resource: Resource) -> None:
         try:

@@ -10,7 +10,7 @@ import yaml
 from msgspec import Struct, field, structs
 
 from mews.harness.conformance.recording import EXCHANGES, INDEX, load_exchanges
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.recording.chassis_files import Seen, from_json, from_lines, from_recording, reading_of
 from mews.harness.recording.histories import is_of_one_chassis, moment_of
 from mews.harness.recording.host_logs import HostLog, in_span, is_host_log, read_host_log
@@ -58,7 +58,7 @@ class _Sorted(Struct):
 def collected(folder: Path) -> ClusterObservations:
     """What the files of a folder, and of the folders in it, show.
 
-    Raises BadInput for a folder that cannot be read, or in which nothing is recognised.
+    Raises BadInputError for a folder that cannot be read, or in which nothing is recognised.
     """
     found = _Sorted()
     for recording in sorted(path.parent for path in _files(folder) if path.name == INDEX):
@@ -73,7 +73,7 @@ def collected(folder: Path) -> ClusterObservations:
     observations = _together(found)
     if not observations.objects and not observations.readings:
         notes = f": {found.notes[0]}" if found.notes else ""
-        raise BadInput(f"--from {folder}: no objects of Kubernetes and no listing of a chassis found{notes}")
+        raise BadInputError(f"--from {folder}: no objects of Kubernetes and no listing of a chassis found{notes}")
     return observations
 
 
@@ -81,9 +81,9 @@ def _files(folder: Path) -> list[Path]:
     try:
         found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     except OSError as error:
-        raise BadInput(f"--from {folder}: cannot be read: {error.strerror}") from error
+        raise BadInputError(f"--from {folder}: cannot be read: {error.strerror}") from error
     if len(found) > _MOST_FILES:
-        raise BadInput(f"--from {folder}: {len(found)} files, must be {_MOST_FILES} at most")
+        raise BadInputError(f"--from {folder}: {len(found)} files, must be {_MOST_FILES} at most")
     return found
 
 

@@ -44,7 +44,7 @@ _GRACE_S = 5.0
 _CLUSTERS_OWN = ("kube-system", "kube-public", "kube-node-lease")
 
 
-class NothingRecorded(ValueError):
+class NothingRecordedError(ValueError):
     """The observations are too few for a hardware file."""
 
 
@@ -64,7 +64,7 @@ def recorded_files(
 ) -> RecordedFiles:
     """Both files. ``own``: namespaces of the systems under test, whose pods the replay makes itself.
 
-    Raises NothingRecorded, and HardwareError where no emulated hardware can be like what was seen.
+    Raises NothingRecordedError, and HardwareError where no emulated hardware can be like what was seen.
     """
     ignored = (*_CLUSTERS_OWN, *own)
     pods = pod_histories(seen.objects, ignored)
@@ -107,7 +107,7 @@ def _view(seen: ClusterObservations, pods: Sequence[PodHistory]) -> RecordedView
     nodes = node_histories(seen.objects)
     chassis = chassis_histories(seen.readings)
     if not nodes and not chassis:
-        raise NothingRecorded("no node and no listing of a chassis: nothing to make a hardware file of")
+        raise NothingRecordedError("no node and no listing of a chassis: nothing to make a hardware file of")
     times = seen.times()
     began = seen.began if seen.began is not None else _beginning(pods, times)
     lasts = [t for pod in pods for t in (pod.created, pod.bound, pod.started, pod.ended, pod.deleted) if t is not None]

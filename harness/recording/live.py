@@ -29,7 +29,7 @@ async def watched(
     """What was seen within that time, or until ``stop``. ``progress`` is called with the seconds so far, and what has
     been seen.
 
-    Raises Lacks where the cluster or a chassis does not answer at the start.
+    Raises RequirementError where the cluster or a chassis does not answer at the start.
     """
     cluster = ClusterWatch(kube, now)
     await cluster.open(url)

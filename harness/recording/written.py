@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.recording.commented import commented_yaml
 from mews.harness.recording.inference import RecordedFiles
 from mews.own_files import write_named, write_own
@@ -19,12 +19,12 @@ def hardware_path(out: Path) -> Path:
 
 
 def check_out(out: Path) -> None:
-    """Raise BadInput for a place where the files cannot be written: before anything is watched."""
+    """Raise BadInputError for a place where the files cannot be written: before anything is watched."""
     if str(out) == "-":
-        raise BadInput("--out -: must be a file: a hardware file is written next to it")
+        raise BadInputError("--out -: must be a file: a hardware file is written next to it")
     if out.is_dir() or not out.parent.is_dir():
         why = "is a folder" if out.is_dir() else f"no folder {out.parent} exists"
-        raise BadInput(f"--out {out}: cannot be written: {why}")
+        raise BadInputError(f"--out {out}: cannot be written: {why}")
     beside = hardware_path(out)
     if not beside.exists():
         return
@@ -33,13 +33,13 @@ def check_out(out: Path) -> None:
     except (OSError, UnicodeDecodeError):
         is_recorded = False
     if not is_recorded:
-        raise BadInput(f"--out {out}: {beside} exists and was not recorded: choose another --out, or move it away")
+        raise BadInputError(f"--out {out}: {beside} exists and was not recorded: choose another --out, or move it away")
 
 
 def write_files(out: Path, files: RecordedFiles) -> Path:
     """Write both; the hardware file's path.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     beside = hardware_path(out)
     hardware = commented_yaml(files.hardware, files.hardware_comments, f"{HEAD}: hosts, chassis, ports and devices.")
@@ -48,5 +48,5 @@ def write_files(out: Path, files: RecordedFiles) -> Path:
         write_own(beside, hardware)
         write_named(out, scenario)
     except OSError as error:
-        raise BadInput(f"--out {out}: cannot be written: {error.strerror}") from error
+        raise BadInputError(f"--out {out}: cannot be written: {error.strerror}") from error
     return beside

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.harness.conformance.recording import INDEX, load_exchanges
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 from mews.harness.replay.replies import CREDENTIALS, RecordedReply, conditions_of
 
 OPTION = "--recording"
@@ -31,14 +31,16 @@ def load_replayable(folder: Path) -> Replayable:
     """A recording of ``mews conform --record``, or a mockup folder: ``index.json`` per URI, below ``redfish/v1`` or at
     the top itself (DSP2043), with ``headers.json`` beside it where it has headers of its own.
 
-    Raises BadInput, one line.
+    Raises BadInputError, one line.
     """
     if (folder / INDEX).is_file():
         dialect, exchanges = load_exchanges(folder, OPTION)
         return Replayable(dialect, tuple(replies_of(exchanges)))
     root = next((path for path in (folder / ROOT, folder) if (path / BODY).is_file()), None)
     if root is None:
-        raise BadInput(f"{OPTION} {folder}: no {INDEX} of mews conform --record, and no {BODY} of a DSP2043 mockup")
+        raise BadInputError(
+            f"{OPTION} {folder}: no {INDEX} of mews conform --record, and no {BODY} of a DSP2043 mockup"
+        )
     replies = tuple(_mockup(root))
     return Replayable("redfish", replies, mockup=True)
 
@@ -65,7 +67,7 @@ def replies_of(exchanges: Iterable[Mapping[str, Any]]) -> Iterator[RecordedReply
 def _mockup(root: Path) -> Iterator[RecordedReply]:
     top = _json(root / BODY)
     if not isinstance(top, dict) or "RedfishVersion" not in top:
-        raise BadInput(f"{root / BODY}: must be the service root of a mockup: it has no RedfishVersion")
+        raise BadInputError(f"{root / BODY}: must be the service root of a mockup: it has no RedfishVersion")
     yield from _both("/redfish", {}, json.dumps({"v1": f"/{ROOT}/"}))
     for path in sorted(root.rglob(BODY)):
         value = _json(path)
@@ -89,7 +91,7 @@ def _headers(path: Path) -> dict[str, str]:
     value = _json(path)
     found = value.get("GET") if isinstance(value, dict) else None
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise BadInput(f'{path}: must be {{"GET": {{name: text}}}}')
+        raise BadInputError(f'{path}: must be {{"GET": {{name: text}}}}')
     return {name.lower(): each for name, each in found.items()}
 
 
@@ -97,11 +99,11 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(path, error)) from error
+        raise BadInputError(unreadable(path, error)) from error
 
 
 def _json(path: Path) -> Any:
     try:
         return json.loads(_text(path))
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not JSON: {error}") from error
+        raise BadInputError(f"{path}: not JSON: {error}") from error

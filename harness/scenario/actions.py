@@ -378,7 +378,8 @@ class Step(Model):
     def with_outputs(self, outputs: Mapping[str, Any]) -> Self:
         """The step as it is done, with what the steps before it gave out.
 
-        Raises Misused for an output that no step has given, and pydantic's ValidationError for one that does not fit.
+        Raises MisusedNameError for an output that no step has given, and pydantic's ValidationError for one that does
+        not fit.
         """
         if self._written is None:
             return self

@@ -11,7 +11,7 @@ from typing import Any
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.result import Result
 from mews.harness.systems import with_steps
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from mews.kube.client.port import KubeApi
@@ -89,7 +89,7 @@ async def objects_of(kube: KubeApi) -> dict[str, str]:
     for resource in _RESOURCES:
         try:
             items = (await kube.list(resource)).items
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             texts[f"{resource.plural}.json"] = _json({"error": str(error)})
             continue
         texts[f"{resource.plural}.json"] = _json(items)
@@ -106,7 +106,7 @@ async def logs_of(kube: KubeApi, pods: Sequence[Mapping[str, Any]]) -> dict[str,
             namespace, name, container = namespace_of(pod), name_of(pod), str(status.get("name"))
             try:
                 text = b"".join([c async for c in kube.log(namespace, name, container=container)])
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 text = f"no log: {error}\n".encode()
             texts[f"logs/{namespace}_{name}_{container}.log"] = text.decode("utf-8", "replace")
     return texts

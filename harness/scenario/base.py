@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from mews.dialects import DIALECTS
 from mews.harness.scenario.match import check_count, check_pattern
 from mews.kube.api.selectors import label_selector
-from mews.registry import NotRegistered, ValueRegistry
+from mews.registry import NotRegisteredError, ValueRegistry
 
 REFERENCE = r"^[^:\s]+:[^:\s]+$"
 """What a ``module:attribute`` looks like."""
@@ -122,7 +122,7 @@ class Registered:
     def _checked(self, name: str) -> str:
         try:
             self._registry.find(name)
-        except NotRegistered as error:
+        except NotRegisteredError as error:
             raise ValueError(error.reason) from error
         return name
 

@@ -52,5 +52,5 @@ class BroughtPrograms:
     def _described(self, actor: str, fields: Mapping[str, Any]) -> BroughtCrash:
         given = self._stack.replace.get(actor.partition("/")[0])
         where = "stack.extenders" if given is None else given.where
-        cause = str(fields.get("cause", "")).removeprefix("ProcessEnded: ").removeprefix("Lacks: ")
+        cause = str(fields.get("cause", "")).removeprefix("ProcessEndedError: ").removeprefix("RequirementError: ")
         return BroughtCrash(f"{actor} ({where}): {cause}", tuple(fields.get("output", ())))

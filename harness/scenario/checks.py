@@ -18,7 +18,7 @@ from mews.harness.scenario.extension import Given
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import Mismatch, match, show
 from mews.harness.scenario.step_context import Finding, StepContext, all_of
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of, phase_of
 from mews.kube.api.resources import NODES, PODS
 
@@ -32,7 +32,7 @@ async def look(stage: StepContext, checks: tuple[Check, ...]) -> Finding:
             expected = getattr(check, name)
             try:
                 finding = await _CHECKS[name](stage, expected)
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 finding = Finding(False, f"{name} to be checked", str(error))
             findings.append(finding)
             if not finding.holds:
@@ -47,7 +47,7 @@ async def look(stage: StepContext, checks: tuple[Check, ...]) -> Finding:
 async def _looked(stage: StepContext, given: Given) -> Finding:
     try:
         finding: Finding = await given.kind.look(stage, given.options)
-    except (ApiError, Unavailable) as error:
+    except (ApiError, UnavailableError) as error:
         return Finding(False, f"{given.name} to be checked", str(error))
     return finding
 
@@ -60,7 +60,7 @@ async def _object(stage: StepContext, expected: dict[str, Any]) -> Finding:
     awaited = f"{about} like {show({k: v for k, v in expected.items() if k not in ('kind', 'apiVersion')})}"
     try:
         actual = await stage.cluster.kube.get(resource, name, namespace=namespace)
-    except NotFound:
+    except NotFoundError:
         return Finding(False, awaited, "there is none", (about,))
     # Items need not carry their kind, so it is not compared: the resource says it.
     wrong = match({k: v for k, v in wanted.items() if k not in ("kind", "apiVersion")}, actual)
@@ -72,7 +72,7 @@ async def _pod(stage: StepContext, expected: PodExpectation) -> Finding:
     awaited = f"{about} with {expected.described}"
     try:
         pod = await stage.cluster.kube.get(PODS, expected.name, namespace=expected.namespace)
-    except NotFound:
+    except NotFoundError:
         return Finding(False, awaited, "there is none", (about,))
     wrong = _pod_mismatch(stage, expected, pod)
     seen = f"{wrong}; phase {phase_of(pod)}, node {node_name_of(pod) or 'none'}" if wrong else ""
@@ -110,7 +110,7 @@ async def _node(stage: StepContext, expected: NodeExpectation) -> Finding:
     about = (f"node/{name}",)
     try:
         node = await stage.cluster.kube.get(NODES, name)
-    except NotFound:
+    except NotFoundError:
         return Finding(False, awaited, "there is none", about)
     status = node.get("status") or {}
     if expected.ready is not None:
@@ -134,7 +134,7 @@ async def _absent(stage: StepContext, expected: AbsentExpectation) -> Finding:
         about = "/".join(filter(None, (resource.kind.lower(), namespace, expected.name)))
         try:
             obj = await stage.cluster.kube.get(resource, expected.name, namespace=namespace)
-        except NotFound:
+        except NotFoundError:
             return Finding(True, f"no {about}", about=(about,))
         going = " (being deleted)" if obj["metadata"].get("deletionTimestamp") else ""
         return Finding(False, f"no {about}", f"it is there{going}", (about,))

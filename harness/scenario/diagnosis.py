@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mews.harness.journal import Journal, Line
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, Cluster
 from mews.harness.scenario.step_context import Finding
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, node_name_of, phase_of
 from mews.kube.api.resources import PODS
 
@@ -95,7 +95,7 @@ async def hint_for(cluster: Cluster, about: tuple[str, ...], *, deadlock: bool) 
 async def _pod_hint(cluster: Cluster, namespace: str, name: str) -> str:
     try:
         pod = await cluster.kube.get(PODS, name, namespace=namespace)
-    except (ApiError, Unavailable) as error:
+    except (ApiError, UnavailableError) as error:
         return str(error)
     status = pod.get("status") or {}
     scheduled = condition_of(pod, "PodScheduled")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from mews.harness.journal import Line
 from mews.harness.scenario.disruption import Disruption
-from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
+from mews.harness.scenario.errors import Failure, ScenarioError, StepFailedError
 from mews.harness.scenario.performing import perform
 from mews.harness.scenario.step_context import StepContext
 
@@ -64,7 +64,7 @@ class Disruptions:
             await asyncio.sleep(delay_s)
         try:
             await perform(self._stage, step, number=self._after + place + 1, actor=self._stage.scenario.name)
-        except (StepFailed, ScenarioError) as error:
+        except (StepFailedError, ScenarioError) as error:
             self.failed.append((place, step, error))
         finally:
             self.over += 1
@@ -75,7 +75,7 @@ class Disruptions:
         self._listening.close()
         for place, step in self._steps:
             if place not in self._tasks:
-                self.failed.append((place, step, StepFailed(self._never(step))))
+                self.failed.append((place, step, StepFailedError(self._never(step))))
 
     def _never(self, step: Disruption) -> Failure:
         if step.line is None:

@@ -12,7 +12,7 @@ from mews.harness.scenario.actions import ACTIONS, Step
 from mews.harness.scenario.base import Model
 from mews.harness.scenario.expectations import Check
 from mews.harness.scenario.extension import STEPS, CheckKind, StepKind
-from mews.registry import NotRegistered
+from mews.registry import NotRegisteredError
 
 
 def steps() -> Iterator[CatalogueEntry]:
@@ -42,7 +42,7 @@ def _of_others(sort: type[Any]) -> Iterator[CatalogueEntry]:
     for name in STEPS.others():
         try:
             found = STEPS.find(name)
-        except NotRegistered:  # one that is broken spoils the list for nobody
+        except NotRegisteredError:  # one that is broken spoils the list for nobody
             continue
         if isinstance(found, sort):
             yield CatalogueEntry(name, first_sentence(getattr(found.options, "__doc__", None) or ""), "installed")

@@ -3,7 +3,7 @@
 ::
 
     ScenarioError    bad input: one line with the file, the place in it, the value and what is allowed (exit code 2)
-    StepFailed       a step or metric is not as the scenario says (verdict ``failed``)
+    StepFailedError       a step or metric is not as the scenario says (verdict ``failed``)
     Lacking          this cluster cannot do what the scenario needs (verdict ``skipped``)
 """
 
@@ -67,7 +67,7 @@ class Failure(Struct, frozen=True):
         return "\n".join(parts)
 
 
-class StepFailed(Exception):
+class StepFailedError(Exception):
     """A step did not come out as the scenario says."""
 
     def __init__(self, failure: Failure) -> None:
@@ -75,5 +75,5 @@ class StepFailed(Exception):
         self.failure = failure
 
 
-class Lacking(Exception):
+class CapabilityError(Exception):
     """The scenario needs something that this way to run does not have; ``str()`` says what."""

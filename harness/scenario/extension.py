@@ -19,7 +19,7 @@ class StepKind(Struct, frozen=True):
     """A step: ``options`` is the type of what stands after its name in the file (a pydantic model, for example).
 
     ``run(stage, options, timeout_s)`` does it on the stage's cluster, within that many loop seconds, and raises
-    StepFailed (mews.harness.scenario.errors) where it does not come off.
+    StepFailedError (mews.harness.scenario.errors) where it does not come off.
     """
 
     options: Any

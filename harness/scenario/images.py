@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from mews.emulator.yaml_document import DocumentError, read_document
-from mews.harness.errors import BadInput, unreadable
+from mews.harness.errors import BadInputError, unreadable
 
 if TYPE_CHECKING:
     from mews.harness.scenario.model import Scenario
@@ -133,22 +133,22 @@ def container_wanted(scenario: Scenario, *, unplayed: bool = False) -> str:
 def read_images(file: Path) -> dict[str, Any]:
     """``images:`` of a file such as fixtures/images.yaml.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     try:
         document = read_document(file.read_text("utf-8"), str(file)).value
     except DocumentError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(file, error)) from error
+        raise BadInputError(unreadable(file, error)) from error
     if not isinstance(document, dict) or not isinstance(document.get("images"), dict):
-        raise BadInput(f"{file}: images: missing; must be a mapping from image, or pattern, to what it runs as")
+        raise BadInputError(f"{file}: images: missing; must be a mapping from image, or pattern, to what it runs as")
     further = sorted(set(map(str, document)) - {"apiVersion", "kind", "images"})
     if further:
-        raise BadInput(f"{file}: {further[0]}: unknown key; allowed: apiVersion, kind, images")
+        raise BadInputError(f"{file}: {further[0]}: unknown key; allowed: apiVersion, kind, images")
     try:
         images: dict[str, Any] = _checked(document["images"])
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise BadInput(f"{file}: images.{first['loc'][0]}: {first['msg']}") from error
+        raise BadInputError(f"{file}: images.{first['loc'][0]}: {first['msg']}") from error
     return images

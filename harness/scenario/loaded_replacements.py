@@ -14,7 +14,7 @@ import yaml
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.replacement import Replacement
-from mews.kube.scheduling.errors import BadPlugin
+from mews.kube.scheduling.errors import PluginDefinitionError
 from mews.systems import registry
 
 _HANDLE = "the scheduler's handle"
@@ -70,7 +70,7 @@ class LoadedReplacements:
         sys.path.insert(0, here)
         try:
             yield
-        except BadPlugin as error:
+        except PluginDefinitionError as error:
             reason = str(error).removeprefix(f"plugin {reference!r}: ")
             raise self._scenario.refusal((*yours.place, part), reference, reason) from error
         finally:
@@ -127,7 +127,7 @@ def _words_of(yours: Replacement) -> str:
 
 
 def _check_options(factory: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Raise BadPlugin for options that the factory does not take."""
+    """Raise PluginDefinitionError for options that the factory does not take."""
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):  # some callables in C do not say
@@ -135,4 +135,4 @@ def _check_options(factory: Callable[..., Any], options: dict[str, Any]) -> None
     try:
         signature.bind(object(), **options)
     except TypeError as error:
-        raise BadPlugin(f"cannot be called with {_HANDLE} and the options {options}: {error}") from error
+        raise PluginDefinitionError(f"cannot be called with {_HANDLE} and the options {options}: {error}") from error

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.complaints import first_complaint
-from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
-from mews.harness.scenario.language.names import Misused
+from mews.harness.scenario.errors import Failure, ScenarioError, StepFailedError
+from mews.harness.scenario.language.names import MisusedNameError
 from mews.harness.scenario.language.outputs import given_out
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import do
@@ -21,7 +21,7 @@ _BEYOND_S = 30.0
 async def perform(stage: StepContext, step: Step, *, number: int, actor: str) -> Any:
     """Do the step and write down how it went; what hangs is a failure. What the step came to, None for most.
 
-    Raises StepFailed, or ScenarioError where the step names something that there is not.
+    Raises StepFailedError, or ScenarioError where the step names something that there is not.
     """
     journal = stage.cluster.journal
     if step.name:
@@ -37,8 +37,8 @@ async def perform(stage: StepContext, step: Step, *, number: int, actor: str) ->
     except TimeoutError as error:
         failure = Failure(f"{step.action} to return", "it hangs", limit_s)
         journal.write("step", actor, "failed", step=number, do=step.action, reason=failure.reason)
-        raise StepFailed(failure) from error
-    except StepFailed as error:
+        raise StepFailedError(failure) from error
+    except StepFailedError as error:
         journal.write("step", actor, "failed", step=number, do=step.action, reason=error.failure.reason)
         raise
     except Exception as error:
@@ -52,12 +52,12 @@ async def perform(stage: StepContext, step: Step, *, number: int, actor: str) ->
 def _with_outputs(stage: StepContext, step: Step) -> Step:
     """The step with what those before it gave out.
 
-    Raises StepFailed for an output that was not given, ScenarioError for one that does not fit.
+    Raises StepFailedError for an output that was not given, ScenarioError for one that does not fit.
     """
     try:
         return step.with_outputs(stage.outputs)
-    except Misused as error:
-        raise StepFailed(Failure(f"{error.value} to be known", str(error))) from None
+    except MisusedNameError as error:
+        raise StepFailedError(Failure(f"{error.value} to be known", str(error))) from None
     except ValidationError as error:
         place, text = first_complaint(error)
         raise ScenarioError(f"with the outputs of the steps before it: {place}: {text}") from None

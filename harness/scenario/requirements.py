@@ -12,7 +12,7 @@ from mews.dialects import DIALECTS, OURS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.harness.backends import Backend, backend_of
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, Cluster
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
@@ -224,15 +224,15 @@ def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:
 async def demand(scenario: Scenario, cluster: Cluster) -> None:
     """Check all requirements, those written down and those that the steps imply.
 
-    Raises Lacking with the first that cannot be had.
+    Raises CapabilityError with the first that cannot be had.
     """
     reason = foreseen(scenario, cluster=cluster.name, time=cluster.time, dialect=cluster.dialect)
     if reason is not None:
-        raise Lacking(reason)
+        raise CapabilityError(reason)
     for feature in scenario.requires.features:
         reason = cluster.lacks(feature)
         if reason is not None:
-            raise Lacking(f"needs {feature}: {reason}")
+            raise CapabilityError(f"needs {feature}: {reason}")
     if scenario.requires.node_cpus:
         await _node_cpus(scenario.requires.node_cpus, cluster)
     if cluster.name not in EMULATED and "kubernetes" in scenario.stack.model_fields_set:
@@ -243,7 +243,7 @@ async def _node_cpus(wanted: int, cluster: Cluster) -> None:
     nodes = (await cluster.kube.list(NODES)).items
     least = min((parse((n.get("status") or {}).get("capacity", {}).get("cpu", 0)) for n in nodes), default=parse(0))
     if least < wanted:
-        raise Lacking(f"needs nodes of {wanted} CPUs, the smallest has {least}")
+        raise CapabilityError(f"needs nodes of {wanted} CPUs, the smallest has {least}")
 
 
 async def _release(wanted: str, cluster: Cluster) -> None:
@@ -252,4 +252,4 @@ async def _release(wanted: str, cluster: Cluster) -> None:
         version = str(((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", ""))
         found = _MINOR.match(version)
         if found is not None and int(found[1]) < int(wanted.partition(".")[2]):
-            raise Lacking(f"stack.kubernetes: {wanted}: the cluster's nodes run {version}")
+            raise CapabilityError(f"stack.kubernetes: {wanted}: the cluster's nodes run {version}")

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mews.descriptors import exhausted
 from mews.harness.backends import DEFAULT_BACKEND
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
 from mews.harness.invariants.reactions import computed_bounds
@@ -28,7 +28,7 @@ from mews.harness.scenario.artefacts import keep
 from mews.harness.scenario.chain import stop_of
 from mews.harness.scenario.disruptions import Disruptions, not_done
 from mews.harness.scenario.driver import Driver
-from mews.harness.scenario.errors import Failure, Lacking, ScenarioError, StepFailed
+from mews.harness.scenario.errors import CapabilityError, Failure, ScenarioError, StepFailedError
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.metrics import bound_broken, hardware_metrics, workload_metrics
 from mews.harness.scenario.model import Scenario
@@ -40,7 +40,7 @@ from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects
 from mews.harness.scenario.trace import read_trace
 from mews.harness.scenario.unrest import unrest
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 
@@ -157,13 +157,13 @@ class _Run:
         """Turn what goes wrong within into the verdict. The outermost loop of a run: nothing gets past it."""
         try:
             yield
-        except StepFailed as error:
+        except StepFailedError as error:
             failure = error.failure
             reason, report = self._placed(failure.reason), self._placed(failure.report)
             self.ending.add("failed", reason, report, failure=self._located(failure))
-        except (Lacking, Lacks) as error:
+        except (CapabilityError, RequirementError) as error:
             self.ending.add("skipped", str(error))
-        except (ScenarioError, ApiError, Unavailable) as error:
+        except (ScenarioError, ApiError, UnavailableError) as error:
             self.ending.add("error", self._placed(str(error)))
         except Exception as error:
             if exhausted(error):
@@ -230,7 +230,7 @@ class _Run:
             try:
                 await self._do(step)
                 return
-            except StepFailed:
+            except StepFailedError:
                 if step.action != "wait" or self._scenario.judged_by == "laws":
                     return
                 if self._disruptions.over == begun and not self._disruptions.is_pending:
@@ -242,23 +242,25 @@ class _Run:
         if self._scenario.judged_by != "checks":
             return
         for place, error in not_done(self._disruptions.failed):
-            if isinstance(error, StepFailed):
-                raise StepFailed(replace(error.failure, awaited=f"{place}: {error.failure.awaited}")) from error
+            if isinstance(error, StepFailedError):
+                raise StepFailedError(replace(error.failure, awaited=f"{place}: {error.failure.awaited}")) from error
             raise ScenarioError(f"{place}: {error}") from error
 
     def _check_quiet(self) -> None:
-        """Raise StepFailed where something goes round at the end of the run."""
+        """Raise StepFailedError where something goes round at the end of the run."""
         quiet_s, journal = self._scenario.quiet, self._cluster.journal
         found = unrest(journal.lines(self._stage.first_line), journal.elapsed_s - quiet_s) if quiet_s else None
         if found is not None:
             line, often = found.first, f"{found.count} times {found.first.layer} {found.first.event}"
-            raise StepFailed(Failure("the run to come to rest", f"{often} in {quiet_s:g} s: {line.actor}", line=line))
+            raise StepFailedError(
+                Failure("the run to come to rest", f"{often} in {quiet_s:g} s: {line.actor}", line=line)
+            )
 
     def _check_brought(self, awaited: str) -> None:
-        """Raise StepFailed where a program of the user's has ended by itself."""
+        """Raise StepFailedError where a program of the user's has ended by itself."""
         crash = self._stage.brought.crash()
         if crash is not None:
-            raise StepFailed(Failure(awaited, "it runs no more", crash=crash.text, output=crash.output))
+            raise StepFailedError(Failure(awaited, "it runs no more", crash=crash.text, output=crash.output))
 
     async def _do_all(self, steps: Sequence[Step], *, evidence: bool = False) -> None:
         """Steps of which each gets its turn and its time, whatever happened. What they came to is ``evidence``."""
@@ -285,7 +287,7 @@ class _Run:
             if step.action not in _MENDING and not self._cleaning:
                 self._check_brought(f"{step.action} to begin")
             result = await perform(self._stage, step, number=self._number, actor=self._scenario.name)
-        except StepFailed as error:
+        except StepFailedError as error:
             self._notify(step, verdict="failed", reason=error.failure.reason)
             raise
         self._notify(step, verdict="passed")

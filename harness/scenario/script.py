@@ -13,7 +13,7 @@ from typing import Any
 
 from mews.harness.ports.cluster import ReachableCluster
 from mews.harness.scenario.actions import Step
-from mews.harness.scenario.errors import Failure, StepFailed
+from mews.harness.scenario.errors import Failure, StepFailedError
 from mews.harness.scenario.match import match, show
 from mews.harness.scenario.step_context import StepContext
 from mews.own_files import write_own
@@ -25,7 +25,7 @@ _MOST_BYTES = 1_000_000
 async def run_script(stage: StepContext, step: Step) -> Any:
     """Run it to its end: ``{"exitCode", "stdout", "stderr"}``. What it has started ends with it.
 
-    Raises StepFailed where it does not end as is said, in time, or cannot be started.
+    Raises StepFailedError where it does not end as is said, in time, or cannot be started.
     """
     action = step.script
     assert action is not None
@@ -45,12 +45,12 @@ async def run_script(stage: StepContext, step: Step) -> Any:
                 start_new_session=True,
             )
         except OSError as error:
-            raise StepFailed(Failure(f"{about} to start", f"{action.argv[0]}: {error.strerror}")) from error
+            raise StepFailedError(Failure(f"{about} to start", f"{action.argv[0]}: {error.strerror}")) from error
         try:
             async with asyncio.timeout(timeout_s):
                 out, err = await process.communicate()
         except TimeoutError:
-            raise StepFailed(Failure(f"{about} to end", "it is still running", timeout_s)) from None
+            raise StepFailedError(Failure(f"{about} to end", "it is still running", timeout_s)) from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -61,7 +61,7 @@ async def run_script(stage: StepContext, step: Step) -> Any:
     wrong = match(wanted, seen)
     if wrong is not None:
         last = _text(err).strip().splitlines()[-5:]
-        raise StepFailed(Failure(f"{about} to end with {show(wanted)}", str(wrong), related=tuple(last)))
+        raise StepFailedError(Failure(f"{about} to end with {show(wanted)}", str(wrong), related=tuple(last)))
     return seen
 
 

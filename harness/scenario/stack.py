@@ -391,7 +391,7 @@ def _read_systems(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in registry.in_order(chosen):
         try:
             fields[name] = (registry.system(name).options | None, ...)
-        except registry.UnusableSystem as error:
+        except registry.UnusableSystemError as error:
             raise refusal((name,), given[name], str(error)) from error
         except KeyError:
             unknown = InitErrorDetails(type="extra_forbidden", loc=(name,), input=given[name])

@@ -11,7 +11,7 @@ from mews.harness.journal import Line
 from mews.harness.ports.telemetry import set_values
 from mews.harness.scenario.actions import ComponentAction, Step
 from mews.harness.scenario.checks import look
-from mews.harness.scenario.errors import Failure, ScenarioError, StepFailed
+from mews.harness.scenario.errors import Failure, ScenarioError, StepFailedError
 from mews.harness.scenario.fault_action import FaultAction
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import match, show
@@ -19,7 +19,7 @@ from mews.harness.scenario.reading import get, logs, looked_at
 from mews.harness.scenario.script import run_script
 from mews.harness.scenario.step_context import Finding, StepContext
 from mews.harness.scenario.waiting import hold, now, until
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
@@ -31,15 +31,15 @@ _PATCHES = {"merge": Patch.MERGE, "strategic": Patch.STRATEGIC, "json": Patch.JS
 async def do(stage: StepContext, step: Step) -> Any:
     """Do one step; what it came to, None for most.
 
-    Raises StepFailed, or ScenarioError where the step names something that there is not.
+    Raises StepFailedError, or ScenarioError where the step names something that there is not.
     """
     try:
         if step.given is not None:
             await step.given.kind.run(stage, step.given.options, _timeout_s(stage, step))
             return None
         return await _STEPS[step.action](stage, step)
-    except (ApiError, Unavailable) as error:
-        raise StepFailed(Failure(f"{step.action} to be accepted", str(error))) from error
+    except (ApiError, UnavailableError) as error:
+        raise StepFailedError(Failure(f"{step.action} to be accepted", str(error))) from error
 
 
 async def apply_objects(stage: StepContext, objects: Any) -> list[Object]:
@@ -65,7 +65,7 @@ async def apply_objects(stage: StepContext, objects: Any) -> list[Object]:
 async def _is_there(kube: KubeApi, resource: Resource, obj: Object) -> bool:
     try:
         await kube.get(resource, obj["metadata"]["name"], namespace=obj["metadata"].get("namespace"))
-    except NotFound:
+    except NotFoundError:
         return False
     return True
 
@@ -105,7 +105,7 @@ async def _delete(stage: StepContext, step: Step) -> None:
         options = DeleteOptions(grace_period_s=action.grace_period)
         uid = (await kube.get(resource, action.name, namespace=namespace))["metadata"]["uid"]
         await kube.delete(resource, action.name, namespace=namespace, options=options)
-    except NotFound:
+    except NotFoundError:
         if action.missing_ok:
             return
         raise
@@ -113,7 +113,7 @@ async def _delete(stage: StepContext, step: Step) -> None:
     async def gone() -> Finding:
         try:
             obj = await kube.get(resource, action.name, namespace=namespace)
-        except NotFound:
+        except NotFoundError:
             return Finding(True, f"{about} to be gone", about=(about,))
         still = obj["metadata"]["uid"] == uid
         return Finding(not still, f"{about} to be gone", "it is still there, being deleted", (about,))
@@ -264,7 +264,7 @@ async def _host(stage: StepContext, step: Step) -> None:
     if result != action.result:
         done = [line for line in stage.cluster.journal.lines(since) if line.actor == f"host/{action.host}"]
         awaited = f"{action.do} on {action.host} to end with {action.result}"
-        raise StepFailed(Failure(awaited, result, line=done[0] if done else None))
+        raise StepFailedError(Failure(awaited, result, line=done[0] if done else None))
 
 
 async def _telemetry(stage: StepContext, step: Step) -> None:
@@ -326,7 +326,7 @@ async def _started(stage: StepContext, component: str) -> None:
     try:
         await stage.cluster.start(component)
     except ValueError as error:  # Its host may be switched off.
-        raise StepFailed(Failure(f"{component} to start", str(error))) from error
+        raise StepFailedError(Failure(f"{component} to start", str(error))) from error
 
 
 async def _exec(stage: StepContext, step: Step) -> Any:
@@ -342,7 +342,9 @@ async def _exec(stage: StepContext, step: Step) -> Any:
     wanted |= {key: p for key, p in (("stdout", action.stdout), ("stderr", action.stderr)) if p is not None}
     wrong = match(wanted, seen)
     if wrong is not None:
-        raise StepFailed(Failure(f"{' '.join(action.command)} in pod {action.pod} with {show(wanted)}", str(wrong)))
+        raise StepFailedError(
+            Failure(f"{' '.join(action.command)} in pod {action.pod} with {show(wanted)}", str(wrong))
+        )
     return seen
 
 

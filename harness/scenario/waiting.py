@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.chain import chain_of
 from mews.harness.scenario.diagnosis import hint_for, made_by, related_to
-from mews.harness.scenario.errors import Failure, StepFailed
+from mews.harness.scenario.errors import Failure, StepFailedError
 from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.clock import rest
 
@@ -66,8 +66,8 @@ async def _woken(cluster: Cluster) -> AsyncIterator[asyncio.Event]:
 async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
     """Look until it holds; ``timeout_s`` in loop seconds.
 
-    Raises StepFailed when time is up, when nothing can happen any more, or once a program of the user's has ended by
-    itself: what it was to do nobody does.
+    Raises StepFailedError when time is up, when nothing can happen any more, or once a program of the user's has ended
+    by itself: what it was to do nobody does.
     """
     cluster, loop = stage.cluster, asyncio.get_running_loop()
     timeout_s = stage.remaining_s(timeout_s)
@@ -83,17 +83,17 @@ async def until(stage: StepContext, look: Look, timeout_s: float) -> Finding:
             crash = stage.brought.crash()
             if crash is not None:
                 failure = await _failure(stage, finding, waited, deadlock=False)
-                raise StepFailed(replace(failure, crash=crash.text, output=crash.output, hint=""))
+                raise StepFailedError(replace(failure, crash=crash.text, output=crash.output, hint=""))
             dead = quiet.for_good()
             if dead or waited >= timeout_s:
-                raise StepFailed(await _failure(stage, finding, waited, deadlock=dead))
+                raise StepFailedError(await _failure(stage, finding, waited, deadlock=dead))
             await wake.wait()
 
 
 async def hold(stage: StepContext, look: Look, span_s: float) -> Finding:
     """Look again and again for so long (loop seconds); it must hold each time.
 
-    Raises StepFailed as soon as it does not.
+    Raises StepFailedError as soon as it does not.
     """
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -113,11 +113,11 @@ async def hold(stage: StepContext, look: Look, span_s: float) -> Finding:
 async def now(stage: StepContext, look: Look) -> Finding:
     """Look once.
 
-    Raises StepFailed when it does not hold.
+    Raises StepFailedError when it does not hold.
     """
     finding = await look()
     if not finding.holds:
-        raise StepFailed(await _failure(stage, finding, None, deadlock=False))
+        raise StepFailedError(await _failure(stage, finding, None, deadlock=False))
     return finding
 
 

@@ -28,7 +28,7 @@ _MOST = 1e12
 _SHAPES = 4096
 
 
-class BadCell(ValueError):
+class CellError(ValueError):
     """What is wrong with one cell: its column, what is there, what is allowed."""
 
 
@@ -68,14 +68,14 @@ class TraceFormat(Struct, frozen=True):
 def number(column: str, text: str, allowed: str = "a number of at least 0") -> float:
     """A cell that must be a number.
 
-    Raises BadCell.
+    Raises CellError.
     """
     try:
         value = float(text) if text.isascii() and "_" not in text else -1.0
     except ValueError:
         value = -1.0
     if not 0 <= value < _MOST:
-        raise BadCell(f"{column}: {text!r}: must be {allowed}")
+        raise CellError(f"{column}: {text!r}: must be {allowed}")
     return value
 
 
@@ -105,12 +105,12 @@ def _mews(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence[s
             return cells[place] if place >= 0 else ""
 
         if not cells[job]:
-            raise BadCell("job: empty: must be a name")
+            raise CellError("job: empty: must be a name")
         kind = TraceJobType()
         if at["type"] >= 0 and defaults.types and (named := cell("type")):
             found = defaults.types.get(named)
             if found is None:
-                raise BadCell(f"type: {named!r}: must be one of {', '.join(sorted(defaults.types))}")
+                raise CellError(f"type: {named!r}: must be one of {', '.join(sorted(defaults.types))}")
             kind = found
         share = _share(cell("gpus")) if cell("gpus") else kind.devices * WHOLE
         devices = whole_devices(share)
@@ -134,7 +134,7 @@ def _share(text: str) -> int:
     value = number("gpus", text) * WHOLE
     share = round(value)
     if abs(share - value) > 1e-6:
-        raise BadCell(f"gpus: {text!r}: must be a number of GPUs, in hundredths of one at the finest")
+        raise CellError(f"gpus: {text!r}: must be a number of GPUs, in hundredths of one at the finest")
     return share
 
 
@@ -142,17 +142,17 @@ def _cpu_milli(text: str) -> int:
     try:
         return round(float(text) * 1000) if text.replace(".", "", 1).isdecimal() else int(parse(text) * 1000)
     except ValueError:
-        raise BadCell(f"cpus: {text!r}: must be a number of CPUs, for example 40 or 500m") from None
+        raise CellError(f"cpus: {text!r}: must be a number of CPUs, for example 40 or 500m") from None
 
 
 def instance_count(text: str, column: str = "instances") -> int:
     """A cell that must be a number of instances.
 
-    Raises BadCell.
+    Raises CellError.
     """
     value = number(column, text, "a whole number of at least 1")
     if value != int(value) or value < 1:
-        raise BadCell(f"{column}: {text!r}: must be a whole number of at least 1")
+        raise CellError(f"{column}: {text!r}: must be a whole number of at least 1")
     return int(value)
 
 
@@ -172,7 +172,7 @@ def _pai(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence[st
         begins = number("start_time", cells[start])
         ends = number("end_time", cells[end])
         if ends < begins:
-            raise BadCell(f"end_time: {cells[end]!r}: must not be before start_time, {cells[start]}")
+            raise CellError(f"end_time: {cells[end]!r}: must not be before start_time, {cells[start]}")
         name = cells[job] if task < 0 else f"{cells[job]}/{cells[task]}"
         shape = shape_of(cells[gpu], cells[cpu], cells[memory] if memory >= 0 else "", cells[instances])
         return SimulatedJob(name, begins, ends - begins, *shape)

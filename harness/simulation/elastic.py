@@ -15,7 +15,7 @@ _WINDOW = 200
 """Jobs that wait at most where others can still come: an elastic policy looks at all of them at every event."""
 
 
-class StuckElastic(ValueError):
+class StuckElasticError(ValueError):
     """Jobs wait and nothing can happen any more; one line."""
 
 
@@ -41,7 +41,7 @@ class ElasticEngine:
     def run(self, jobs: Iterable[SimulatedJob]) -> None:
         """Play all jobs to their end.
 
-        Raises StuckElastic.
+        Raises StuckElasticError.
         """
         scheduler, statistics, ends = self._scheduler, self._statistics, self._ends
         stream = iter(jobs)
@@ -68,7 +68,7 @@ class ElasticEngine:
             if next_s == _NEVER:
                 if upcoming is None and not scheduler.waiting():
                     return
-                raise StuckElastic(
+                raise StuckElasticError(
                     f"after {now_s:g} s {scheduler.waiting()} jobs wait, and nothing can happen any more"
                 )
             now_s = max(now_s, next_s)

@@ -30,7 +30,7 @@ class SubmissionGate(Struct, frozen=True):
     every_s: float | None = None
 
 
-class StuckTrace(RuntimeError):
+class StuckTraceError(RuntimeError):
     """Jobs wait and nothing can happen any more; one line."""
 
 
@@ -71,7 +71,7 @@ class TraceEngine:
     def run(self, jobs: Iterable[SimulatedJob], line: JobLine) -> None:
         """Play all jobs to their end.
 
-        Raises StuckTrace.
+        Raises StuckTraceError.
         """
         self._line = line
         placer, statistics, ends, costs = self._placer, self._statistics, self._ends, self._costs
@@ -101,7 +101,7 @@ class TraceEngine:
             if next_s == _NEVER:
                 if upcoming is None and not len(line) and not self._moving:
                     return
-                raise StuckTrace(f"after {now_s:g} s {len(line)} jobs wait, and nothing can happen any more")
+                raise StuckTraceError(f"after {now_s:g} s {len(line)} jobs wait, and nothing can happen any more")
             if next_s > now_s:
                 now_s = next_s
             if ends and ends[0][0] <= now_s:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from mews.harness.simulation.columns import BadCell, Defaults, TraceFormat, instance_count, number
+from mews.harness.simulation.columns import CellError, Defaults, TraceFormat, instance_count, number
 from mews.kube.system.simulation import WHOLE, SimulatedJob
 
 HELIOS_COLUMNS = (
@@ -26,7 +26,7 @@ _MOST_DEVICES = 100_000
 def moment(column: str, text: str) -> float:
     """A cell that must be a moment: seconds since 1970, its time taken as UTC.
 
-    Raises BadCell.
+    Raises CellError.
     """
     # fromisoformat also reads other forms, such as weeks: the places of the marks leave one of them.
     if len(text) == _LENGTH and (text[4], text[7], text[10]) == ("-", "-", " "):
@@ -34,7 +34,7 @@ def moment(column: str, text: str) -> float:
             return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
         except ValueError:
             pass
-    raise BadCell(f"{column}: {text!r}: must be a date and a time, such as 2020-06-09 18:41:01")
+    raise CellError(f"{column}: {text!r}: must be a date and a time, such as 2020-06-09 18:41:01")
 
 
 def _reader(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence[str]], SimulatedJob | None]:
@@ -44,7 +44,7 @@ def _reader(places: Mapping[str, int], defaults: Defaults) -> Callable[[Sequence
 
     def read(cells: Sequence[str]) -> SimulatedJob | None:
         if not cells[name]:
-            raise BadCell("job_id: empty: must be a name")
+            raise CellError("job_id: empty: must be a name")
         for column, place in others:
             if cells[place]:
                 moment(column, cells[place])
@@ -70,7 +70,7 @@ def _devices(text: str) -> int:
     allowed = f"a whole number from 0 to {_MOST_DEVICES}"
     value = number("gpu_num", text, allowed)
     if value != int(value) or value > _MOST_DEVICES:
-        raise BadCell(f"gpu_num: {text!r}: must be {allowed}")
+        raise CellError(f"gpu_num: {text!r}: must be {allowed}")
     return int(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.simulation.placers import DefaultPlacer, PackedPlacer
 from mews.harness.systems import all_trace_policies
 from mews.kube.system.simulation import JobPlacer, SimulatedCluster, TracePolicy
@@ -39,9 +39,9 @@ def known_policies() -> dict[str, TracePolicy]:
 def find_policy(name: str) -> TracePolicy:
     """The policy of that name; no system is loaded for a baseline.
 
-    Raises BadInput naming those there are.
+    Raises BadInputError naming those there are.
     """
     found = BASELINES.get(name) or all_trace_policies().get(name)
     if found is None:
-        raise BadInput(f"--policy {name}: {must_be(name, known_policies())}")
+        raise BadInputError(f"--policy {name}: {must_be(name, known_policies())}")
     return found

@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.simulation.chassis_moves import ChassisMoves
 from mews.harness.simulation.clusters import cluster_of
 from mews.harness.simulation.columns import Defaults, TraceFormat
 from mews.harness.simulation.costs import KubeletCosts
 from mews.harness.simulation.elastic import ElasticEngine
-from mews.harness.simulation.engine import StuckTrace, SubmissionGate, TraceEngine
+from mews.harness.simulation.engine import StuckTraceError, SubmissionGate, TraceEngine
 from mews.harness.simulation.lines import WINDOW, AnyLine, BackfillLine, FcfsLine, JobLine, KubeLine
 from mews.harness.simulation.placers import FixedPlacer
 from mews.harness.simulation.policies import ORDER_OF
@@ -54,7 +54,7 @@ class SimulationPlan(Struct, frozen=True):
     def open(self) -> TraceFile:
         """The trace.
 
-        Raises BadInput.
+        Raises BadInputError.
         """
         return TraceFile(self.trace, self.form, self.defaults, self.select)
 
@@ -79,7 +79,7 @@ def simulate(
 ) -> TraceOutcome:
     """Play the whole trace, which the plan opened; several policies may read the same one after another.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     trace.scan()
     began_s = time.perf_counter()
@@ -97,8 +97,10 @@ def simulate(
             engine.run(trace.jobs(whole=True))
         else:
             counted = _placed(plan, policy, cluster, rng, statistics, trace.jobs(), costs, on_job, on_progress)
-    except (ValueError, StuckTrace) as error:
-        raise BadInput(f"{plan.trace}: {error}" if isinstance(error, StuckTrace) else f"--set {error}") from error
+    except (ValueError, StuckTraceError) as error:
+        raise BadInputError(
+            f"{plan.trace}: {error}" if isinstance(error, StuckTraceError) else f"--set {error}"
+        ) from error
     seconds = time.perf_counter() - began_s
     metrics = {
         **statistics.metrics(),
@@ -145,22 +147,22 @@ def order_of(plan: SimulationPlan, policy: TracePolicy) -> str:
 def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine: TraceEngine) -> JobLine:
     """The line that the plan asks for.
 
-    Raises BadInput for one that the policy cannot have.
+    Raises BadInputError for one that the policy cannot have.
     """
     order, named = order_of(plan, policy), ORDER_OF.get(policy.name)
     if placer.gives_up and plan.retry != "kube":
         given = ", ".join(f"{name}={value}" for name, value in plan.options.items())
-        raise BadInput(
+        raise BadInputError(
             f"--retry {plan.retry}: --policy {policy.name} with {given} gives up jobs that waited for devices; only "
             "kube-scheduler's queue retries them: give --retry kube"
         )
     if named is not None and order != named:
-        raise BadInput(f"--order {order}: --policy {policy.name} says {named}")
+        raise BadInputError(f"--order {order}: --policy {policy.name} says {named}")
     if order == "backfill":
         if not isinstance(placer, FixedPlacer):
-            raise BadInput(f"--order backfill: with fixed nodes only, not with --policy {policy.name}")
+            raise BadInputError(f"--order backfill: with fixed nodes only, not with --policy {policy.name}")
         if plan.retry == "kube":
-            raise BadInput("--retry kube: kube-scheduler's queue has no reservations: not with --order backfill")
+            raise BadInputError("--retry kube: kube-scheduler's queue has no reservations: not with --order backfill")
         return BackfillLine(placer, engine.start, engine.ends, plan.window)
     if plan.retry == "kube":
         return KubeLine(placer, engine.start, strict=order == "fcfs", window=plan.window)
@@ -172,7 +174,7 @@ def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine
 def costs_of(plan: SimulationPlan) -> KubeletCosts | None:
     """What pods cost.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     if plan.costs == NO_COSTS:
         return None
@@ -181,7 +183,7 @@ def costs_of(plan: SimulationPlan) -> KubeletCosts | None:
     try:
         return KubeletCosts(plan.seed, find_profile(plan.costs), ready_first=plan.ready_first)
     except LookupError as error:
-        raise BadInput(f"--costs {plan.costs}: must be {NO_COSTS}, {KUBELET}, or a {error.args[0]}") from None
+        raise BadInputError(f"--costs {plan.costs}: must be {NO_COSTS}, {KUBELET}, or a {error.args[0]}") from None
 
 
 def _usable(costs: KubeletCosts) -> Callable[[str, float, float], float]:

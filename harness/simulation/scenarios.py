@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.harness.catalogue.files import file_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.scenario.accounts.account import UnplayedKey
 from mews.harness.scenario.accounts.keys import given_keys
@@ -42,29 +42,29 @@ class ScenarioTrace(Struct, frozen=True):
 def trace_of_scenario(path: Path, chosen: str | None = None) -> ScenarioTrace:
     """The scenario as a trace. ``chosen`` is ``--policy``, where it is given.
 
-    Raises BadInput, a line for each key that would change what is played and that no trace has.
+    Raises BadInputError, a line for each key that would change what is played and that no trace has.
     """
     try:
         (scenario,) = load_scenarios([file_of("scenario", path)])
         workload = scenario.workload
         if workload is None or workload.trace is None:
-            raise BadInput(f"{path}: workload.trace: missing: there are no jobs to play")
+            raise BadInputError(f"{path}: workload.trace: missing: there are no jobs to play")
         found = _placing(scenario)
         if found is None and chosen is None:
-            raise BadInput(f"{path}: {_nobody(scenario)}")
+            raise BadInputError(f"{path}: {_nobody(scenario)}")
         system, policy = found or (None, None)
         others = [name for name in (chosen or "").split(",") if policy is None or name.strip() != policy.name]
         own = policy is not None and (chosen is None or len(others) < len(chosen.split(",")))
         account = account_of(scenario, policy, system, None if own else chosen)
         wrong = account.refused(scenario)
         if wrong:
-            raise BadInput(
+            raise BadInputError(
                 "\n".join(f"{path}: {each.key}: mews simulate does not play it: {each.why}" for each in wrong)
             )
         options = {} if policy is None or not own else _options(path, scenario, system, policy)
         plan = replace(_plan(scenario, workload), options=options)
     except ScenarioError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
     left = list(account.ignored(scenario))
     if own and chosen is not None and others:
         left += _without(scenario, system, ", ".join(others))
@@ -119,7 +119,7 @@ def _options(path: Path, scenario: Scenario, system: str | None, policy: TracePo
     try:
         return policy.of_stack(scenario.stack.systems[system])
     except ValueError as error:
-        raise BadInput(f"{path}: stack.{system}: {error}") from None
+        raise BadInputError(f"{path}: stack.{system}: {error}") from None
 
 
 def _defaults(workload: Workload) -> Defaults:

@@ -14,8 +14,8 @@ from typing import IO
 
 from msgspec import Struct
 
-from mews.harness.errors import BadInput, unreadable
-from mews.harness.simulation.columns import PAI_JOBS, BadCell, Defaults, TraceFormat, instances_of
+from mews.harness.errors import BadInputError, unreadable
+from mews.harness.simulation.columns import PAI_JOBS, CellError, Defaults, TraceFormat, instances_of
 from mews.kube.system.simulation import SimulatedJob
 
 _CHUNK = 50_000
@@ -44,7 +44,7 @@ class TraceScan(Struct, frozen=True):
 class TraceFile:
     """One trace. ``select``: column -> value that rows must have; ``within``: when they must arrive, from the first
     moment to before the second; ``left_out`` counts rows that were no job to be run,
-    as they are read, and ``given`` those that were, of however many instances. Every error is a BadInput with the
+    as they are read, and ``given`` those that were, of however many instances. Every error is a BadInputError with the
     line's number."""
 
     def __init__(
@@ -110,33 +110,35 @@ class TraceFile:
             with path.open(newline="", encoding="utf-8-sig") as file:
                 return next(csv.reader(file), [])
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(unreadable(path, error)) from None
+            raise BadInputError(unreadable(path, error)) from None
         except csv.Error as error:
-            raise BadInput(f"{path}:1: no CSV: {error}") from None
+            raise BadInputError(f"{path}:1: no CSV: {error}") from None
 
     def _check(self, places: Mapping[str, int], typed: bool) -> None:
         where, known = f"{self.path}:1", ", ".join(self.form.columns)
         if len(places) < len(self._columns):
             twice = next(name for name in self._columns if self._columns.count(name) > 1)
-            raise BadInput(f"{where}: column {twice!r}: is listed twice")
+            raise BadInputError(f"{where}: column {twice!r}: is listed twice")
         if self.form.name == "pai2020" and set(places) == set(PAI_JOBS):
-            raise BadInput(f"{where}: these are the columns of pai_job_table, which does not have what jobs request: "
-                           "give pai_task_table")  # fmt: skip
+            what = "these are the columns of pai_job_table, which does not have what jobs request"
+            raise BadInputError(f"{where}: {what}: give pai_task_table")
         for name in self._columns:
             if name not in self.form.columns and name not in self._select:
-                raise BadInput(f"{where}: column {name!r}: unknown to --format {self.form.name}, which has {known}")
+                raise BadInputError(
+                    f"{where}: column {name!r}: unknown to --format {self.form.name}, which has {known}"
+                )
         for group in self.form.wanted:
             there = [name for name in group if name in places]
             if not there:
                 wanted = f"column {' or '.join(map(repr, group))}"
-                raise BadInput(f"{where}: {wanted}: missing; --format {self.form.name} has {known}")
+                raise BadInputError(f"{where}: {wanted}: missing; --format {self.form.name} has {known}")
             if len(there) > 1 and "type" not in group:
-                raise BadInput(f"{where}: columns {', '.join(map(repr, there))}: only one of them")
+                raise BadInputError(f"{where}: columns {', '.join(map(repr, there))}: only one of them")
         if "gpus" in self.form.columns and "gpus" not in places and not typed:
-            raise BadInput(f"{where}: column 'gpus': missing; only a scenario says what a 'type' requests")
+            raise BadInputError(f"{where}: column 'gpus': missing; only a scenario says what a 'type' requests")
         for name in self._select:
             if name not in places:
-                raise BadInput(f"{where}: --select {name}: no such column; columns: {', '.join(places)}")
+                raise BadInputError(f"{where}: --select {name}: no such column; columns: {', '.join(places)}")
 
     # -------------------------------------------------------------------------------------------------------- the rows
 
@@ -154,23 +156,23 @@ class TraceFile:
                         if not cells:
                             continue
                         there = f"{len(cells)} cells for {width} columns"
-                        raise BadInput(f"{self.path}:{reader.line_num}: {there}")
+                        raise BadInputError(f"{self.path}:{reader.line_num}: {there}")
                     if on_progress is not None and not reader.line_num % _CHUNK:
                         on_progress(raw.tell() * 100 // size)
                     if not chosen or all(cells[place] == value for place, value in chosen):
                         yield reader.line_num, cells
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(unreadable(self.path, error)) from None
+            raise BadInputError(unreadable(self.path, error)) from None
         except csv.Error as error:
-            raise BadInput(f"{self.path}:{reader.line_num}: no CSV: {error}") from None
+            raise BadInputError(f"{self.path}:{reader.line_num}: no CSV: {error}") from None
 
     def _in_order(self) -> Iterator[SimulatedJob]:
         read = self._read
         for line, cells in self._rows():
             try:
                 job = read(cells)
-            except BadCell as error:
-                raise BadInput(f"{self.path}:{line}: {error}") from None
+            except CellError as error:
+                raise BadInputError(f"{self.path}:{line}: {error}") from None
             if job is None:
                 self.left_out += 1
             elif self._is_within(job.arrival_s):
@@ -189,8 +191,8 @@ class TraceFile:
                 continue
             try:
                 arrival_s = self.form.moment(name, text)
-            except BadCell as error:
-                raise BadInput(f"{self.path}:{line}: {error}") from None
+            except CellError as error:
+                raise BadInputError(f"{self.path}:{line}: {error}") from None
             if not self._is_within(arrival_s):
                 continue
             rows += 1
@@ -201,7 +203,7 @@ class TraceFile:
         if not rows:
             chosen = f" with {', '.join(f'{k}={v}' for k, v in self._select.items())}" if self._select else ""
             when = f" {self._within.in_words}" if self._within is not None else ""
-            raise BadInput(f"{self.path}: no job{chosen}{when}")
+            raise BadInputError(f"{self.path}: no job{chosen}{when}")
         # Our own traces count from the start of the workload, which need not be the first arrival.
         return TraceScan(rows, left_out, ordered, first_s if self.form.from_first and rows > left_out else 0)
 

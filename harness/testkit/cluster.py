@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import yaml
 
 from mews.harness.engine import in_own_loop
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.live.client import SessionClient, line_of
 from mews.harness.scenario.artefacts import objects_of
 from mews.harness.testkit.chassis import Chassis
 from mews.harness.testkit.keeping import keep_journal, keep_texts
 from mews.harness.testkit.process import Child, start, started
 from mews.harness.testkit.settings import Settings
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, is_deleting, name_of, namespace_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -122,7 +122,7 @@ class ServedCluster:
 
         try:
             return self._with_kube(read)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             raise ValueError(f"pod {namespace}/{pod}: {error}") from None
 
     def component_logs(self) -> dict[str, str]:
@@ -134,12 +134,14 @@ class ServedCluster:
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What ``kubectl ARGUMENTS`` prints on this cluster.
 
-        Raises AssertionError with its errors where it fails, Lacks where there is no kubectl.
+        Raises AssertionError with its errors where it fails, RequirementError where there is no kubectl.
         """
         __tracebackhide__ = True
         program = shutil.which("kubectl") or shutil.which("kubectl", path=os.environ.get("KUBEBUILDER_ASSETS", ""))
         if program is None:
-            raise Lacks("kubectl: neither on PATH nor in KUBEBUILDER_ASSETS; https://kubernetes.io/docs/tasks/tools")
+            raise RequirementError(
+                "kubectl: neither on PATH nor in KUBEBUILDER_ASSETS; https://kubernetes.io/docs/tasks/tools"
+            )
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
         done = subprocess.run([program, *arguments], input=stdin, capture_output=True, text=True, env=environment)
         if done.returncode != 0:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.harness.catalogue.files import file_of
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.options import RunOptions
 from mews.harness.report.text import details
 from mews.harness.scenario.errors import ScenarioError
@@ -62,7 +62,7 @@ class Fuzzer:
         """Run the scenarios of the corpus, then search one scenario: so many worlds, or a time such as ``"60s"``.
 
         ``overrides`` are ``--set``, the others the options of ``mews fuzz``. Raises FoundError where a scenario of the
-        corpus fails, or something is found; ScenarioError, BadInput, Lacks.
+        corpus fails, or something is found; ScenarioError, BadInputError, RequirementError.
         """
         __tracebackhide__ = True
         from mews.harness.fuzz.search import FuzzOptions, Search, budget_of, kinds_of, target_of
@@ -74,7 +74,7 @@ class Fuzzer:
             asked = FuzzOptions(budget_of(str(budget)), seed, jobs, waits, tuple(oracles), kinds, named)
             scenario = load_scenario(self._find(path), named, allow_outside=self.allow_outside)
             targets = [target_of(scenario, asked)]
-        except (ScenarioError, BadInput, Lacks) as error:
+        except (ScenarioError, BadInputError, RequirementError) as error:
             raise error.with_traceback(None) from None  # its line says all: frames of ours are none of the test's
         shutil.rmtree(self.artefacts, ignore_errors=True)
         search = Search(targets, asked, self.artefacts, lambda _: None)
@@ -94,7 +94,7 @@ class Fuzzer:
         __tracebackhide__ = True
         folder = next((each for each in (Path(corpus), self.folder / corpus) if each.is_dir()), None)
         if folder is None:
-            raise BadInput(f"corpus {corpus}: must be a folder")
+            raise BadInputError(f"corpus {corpus}: must be a folder")
         files = [path for path in find_scenarios([folder]) if path.is_file()] if any(folder.rglob("*.yaml")) else []
         for file in files:
             scenario = load_scenario(file, allow_outside=self.allow_outside)

@@ -11,7 +11,7 @@ from typing import Any
 from mews.harness.catalogue.files import file_of
 from mews.harness.clusters.session import ClusterSession
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.options import RunOptions, ServingOptions, time_of
 from mews.harness.report.html import write_report
 from mews.harness.report.run import Run
@@ -53,12 +53,12 @@ class Runner:
     ) -> Result:
         """Run one scenario, given by its path or included name, and return its result.
 
-        ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, BadInput, Lacks.
+        ``overrides`` are ``--set``: ``workload__trace="x.csv"``. Raises ScenarioError, BadInputError, RequirementError.
         """
         __tracebackhide__ = True
         try:
             return self._run(path, seed, time, overrides)
-        except (ScenarioError, BadInput, Lacks) as error:
+        except (ScenarioError, BadInputError, RequirementError) as error:
             raise error.with_traceback(None) from None  # its line says all: frames of ours are none of the test's
 
     def _run(self, path: str | Path, seed: int | None, time: str | None, overrides: Mapping[str, Any]) -> Result:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from mews.harness.catalogue.files import file_of, missing, shipped
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.options import check_dialect
 from mews.harness.scenario.images import UNKNOWN
 from mews.kube.releases.errors import ReleaseError
@@ -67,11 +67,11 @@ def settings_of(
     """The settings with these names and values; a relative file is looked up in the folders, in their order, then in
     the working directory.
 
-    Raises BadInput: ``name=value: what is allowed``.
+    Raises BadInputError: ``name=value: what is allowed``.
     """
     for name in given:
         if name not in allowed:
-            raise BadInput(f"{name}={given[name]!r}: {must_be(name, allowed)}")
+            raise BadInputError(f"{name}={given[name]!r}: {must_be(name, allowed)}")
     read = {name: _READ[name](value, folders) for name, value in given.items() if value is not None}
     return Settings(**read)
 
@@ -101,18 +101,18 @@ def _file_or_name(name: str, kind: str, value: Any, folders: Sequence[Path]) -> 
     found = file_of(kind, path)
     if found.is_file():
         return str(found)
-    raise BadInput(f"{name}={str(value)!r}: {missing(kind, value)}")
+    raise BadInputError(f"{name}={str(value)!r}: {missing(kind, value)}")
 
 
 def _stack(value: Any, folders: Sequence[Path]) -> str:
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(each, str) for each in names):
-        raise BadInput(f"stack={value!r}: must be names of systems, or none")
+        raise BadInputError(f"stack={value!r}: must be names of systems, or none")
     wanted = [name.strip() for name in names]
     there = registry.names()
     for name in wanted if wanted not in ([], ["none"]) else []:
         if name not in there:
-            raise BadInput(f"stack={value!r}: {name!r}: {must_be(name, (*there, 'none'))}")
+            raise BadInputError(f"stack={value!r}: {name!r}: {must_be(name, (*there, 'none'))}")
     return ",".join(wanted) or "none"
 
 
@@ -120,7 +120,7 @@ def _kubernetes(value: Any, folders: Sequence[Path]) -> str:
     try:
         return known_release(f"{value:g}" if isinstance(value, float) else str(value))
     except ReleaseError as error:
-        raise BadInput(f"kubernetes={value!r}: {str(error).partition(': ')[2]}") from None
+        raise BadInputError(f"kubernetes={value!r}: {str(error).partition(': ')[2]}") from None
 
 
 def _images(value: Any, folders: Sequence[Path]) -> str:
@@ -128,12 +128,12 @@ def _images(value: Any, folders: Sequence[Path]) -> str:
     for candidate in (*(folder / path for folder in folders), path):
         if candidate.is_file():
             return str(candidate)
-    raise BadInput(f"images={str(value)!r}: no such file")
+    raise BadInputError(f"images={str(value)!r}: no such file")
 
 
 def _unknown_images(value: Any, folders: Sequence[Path]) -> str:
     if value not in UNKNOWN:
-        raise BadInput(f"unknown_images={value!r}: must be one of {', '.join(UNKNOWN)}")
+        raise BadInputError(f"unknown_images={value!r}: must be one of {', '.join(UNKNOWN)}")
     return str(value)
 
 
@@ -141,8 +141,8 @@ def _dialect(value: Any, folders: Sequence[Path]) -> str:
     text = _text("dialect", value)
     try:
         check_dialect(text)
-    except BadInput as error:
-        raise BadInput(f"dialect={text!r}: {str(error).partition(': ')[2]}") from None
+    except BadInputError as error:
+        raise BadInputError(f"dialect={text!r}: {str(error).partition(': ')[2]}") from None
     return text
 
 
@@ -150,7 +150,7 @@ def _tls(value: Any, folders: Sequence[Path]) -> bool:
     words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
     found = value if isinstance(value, bool) else words.get(value.lower()) if isinstance(value, str) else None
     if found is None:
-        raise BadInput(f"tls={value!r}: must be True or False")
+        raise BadInputError(f"tls={value!r}: must be True or False")
     return found
 
 
@@ -160,13 +160,13 @@ def _speed(value: Any, folders: Sequence[Path]) -> float:
     except (TypeError, ValueError):
         speed = float("nan")
     if not 0 < speed < float("inf"):
-        raise BadInput(f"speed={value!r}: must be a number above 0")
+        raise BadInputError(f"speed={value!r}: must be a number above 0")
     return speed
 
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str | Path) or not str(value):
-        raise BadInput(f"{name}={value!r}: must be a text")
+        raise BadInputError(f"{name}={value!r}: must be a text")
     return str(value)
 
 

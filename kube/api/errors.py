@@ -2,24 +2,42 @@
 
 ::
 
-    ApiError                 a Status of kind Failure: code, reason, message, details
-    ├── BadRequest           400
-    ├── Unauthorized         401
-    ├── Forbidden            403
-    ├── NotFound             404
-    ├── Conflict             409, a stale resourceVersion or a failed precondition
-    │   └── AlreadyExists    409, reason AlreadyExists
-    ├── Gone                 410, the resourceVersion is too old to watch or continue from
-    ├── Invalid              422
-    ├── TooManyRequests      429
-    └── ServerError          5xx
-    Unavailable              the server could not be reached or hung up; the outcome of a write is unknown
+    ApiError                      a Status of kind Failure: code, reason, message, details
+    ├── BadRequestError           400
+    ├── UnauthorizedError         401
+    ├── ForbiddenError            403
+    ├── NotFoundError             404
+    ├── ConflictError             409, a stale resourceVersion or a failed precondition
+    │   └── AlreadyExistsError    409, reason AlreadyExists
+    ├── GoneError                 410, the resourceVersion is too old to watch or continue from
+    ├── InvalidError              422
+    ├── TooManyRequestsError      429
+    └── ServerError               5xx
+    UnavailableError              the server could not be reached or hung up; the outcome of a write is unknown
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+from mews.old_names import renamed
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "AlreadyExists": "AlreadyExistsError",
+        "BadRequest": "BadRequestError",
+        "Conflict": "ConflictError",
+        "Forbidden": "ForbiddenError",
+        "Gone": "GoneError",
+        "Invalid": "InvalidError",
+        "NotFound": "NotFoundError",
+        "TooManyRequests": "TooManyRequestsError",
+        "Unauthorized": "UnauthorizedError",
+        "Unavailable": "UnavailableError",
+    },
+)
 
 
 class ApiError(Exception):
@@ -59,43 +77,43 @@ class ApiError(Exception):
         return body
 
 
-class BadRequest(ApiError):
+class BadRequestError(ApiError):
     """400: the body or a parameter cannot be read."""
 
     code, reason = 400, "BadRequest"
 
 
-class Unauthorized(ApiError):
+class UnauthorizedError(ApiError):
     """401: the request carries no valid credentials."""
 
     code, reason = 401, "Unauthorized"
 
 
-class Forbidden(ApiError):
+class ForbiddenError(ApiError):
     """403: admission or authorisation refused."""
 
     code, reason = 403, "Forbidden"
 
 
-class NotFound(ApiError):
+class NotFoundError(ApiError):
     """404: the object or the resource does not exist."""
 
     code, reason = 404, "NotFound"
 
 
-class Conflict(ApiError):
+class ConflictError(ApiError):
     """409: stale resourceVersion, failed precondition, or a bind of a bound pod."""
 
     code, reason = 409, "Conflict"
 
 
-class AlreadyExists(Conflict):
+class AlreadyExistsError(ConflictError):
     """409: an object of that name exists."""
 
     reason = "AlreadyExists"
 
 
-class Gone(ApiError):
+class GoneError(ApiError):
     """410: the resourceVersion is too old. ``continue_token``: where a list may go on that is not of one moment."""
 
     code, reason = 410, "Expired"
@@ -106,13 +124,13 @@ class Gone(ApiError):
         return {**super().status(), "metadata": {"continue": self.continue_token} if self.continue_token else {}}
 
 
-class Invalid(ApiError):
+class InvalidError(ApiError):
     """422: the object is understood and wrong."""
 
     code, reason = 422, "Invalid"
 
 
-class TooManyRequests(ApiError):
+class TooManyRequestsError(ApiError):
     """429: the server refuses for now and may be asked again."""
 
     code, reason = 429, "TooManyRequests"
@@ -124,19 +142,19 @@ class ServerError(ApiError):
     code, reason = 500, "InternalError"
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """No answer: the connection failed or ended before one. A write may or may not have happened."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
-    400: BadRequest,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    410: Gone,
-    422: Invalid,
-    429: TooManyRequests,
+    400: BadRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    422: InvalidError,
+    429: TooManyRequestsError,
 }
 
 
@@ -145,7 +163,7 @@ def from_status(status: dict[str, Any]) -> ApiError:
     code = int(status.get("code", 500))
     reason = str(status.get("reason", ""))
     if reason == "AlreadyExists":
-        cls: type[ApiError] = AlreadyExists
+        cls: type[ApiError] = AlreadyExistsError
     else:
         cls = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
     return cls(str(status.get("message", "")), code=code, reason=reason, details=status.get("details"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mews.kube.api.errors import ApiError, BadRequest, Invalid
+from mews.kube.api.errors import ApiError, BadRequestError, InvalidError
 from mews.kube.api.objects import SCALARS, clone
 
 MOST_OPERATIONS = 10_000
@@ -38,10 +38,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def json_patch(target: Any, operations: Any) -> Any:
     """Apply the operations in order.
 
-    Raises ``BadRequest`` when they are not a list, ``Invalid`` when one fails.
+    Raises ``BadRequestError`` when they are not a list, ``InvalidError`` when one fails.
     """
     if not isinstance(operations, Sequence) or isinstance(operations, str):
-        raise BadRequest(
+        raise BadRequestError(
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         )
     if len(operations) > MOST_OPERATIONS:
@@ -52,7 +52,7 @@ def json_patch(target: Any, operations: Any) -> Any:
     for operation in operations:
         if not isinstance(operation, Mapping):
             word = "string" if isinstance(operation, str) else "array" if isinstance(operation, list) else "number"
-            raise BadRequest(
+            raise BadRequestError(
                 f"error decoding patch: json: cannot unmarshal {word} into Go value of type handlers.jsonPatchOp"
             )
         if operation.get("op") == "copy":
@@ -67,8 +67,8 @@ def _copied_bytes(document: Any, operation: Mapping[str, Any]) -> int:
     return len(msgspec.json.encode(_look(document, _pointer(str(operation.get("from", ""))))))
 
 
-def _refused() -> Invalid:
-    return Invalid("the server rejected our request due to an error in our request", details={})
+def _refused() -> InvalidError:
+    return InvalidError("the server rejected our request due to an error in our request", details={})
 
 
 def _operate(document: Any, operation: Mapping[str, Any]) -> Any:

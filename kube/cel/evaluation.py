@@ -41,7 +41,7 @@ class Frame:
         self.left -= steps
         while self.left < 0:
             if not self.later or self.pace is None:
-                raise CostExceeded(_EXCEEDED)
+                raise CostExceededError(_EXCEEDED)
             self.pace.go_on(SLICE)
             more = min(self.later, SLICE)
             self.left += more
@@ -55,12 +55,12 @@ class Frame:
         done = work_of(name, values, self.work)
         self.work -= done
         if self.work < 0:
-            raise CostExceeded(_EXCEEDED)
+            raise CostExceededError(_EXCEEDED)
         if self.pace is not None and done > SLICE:
             self.pace.go_on(done // _WORK_PER_STEP)
 
 
-class CostExceeded(CelError):
+class CostExceededError(CelError):
     """No steps are left."""
 
 
@@ -227,7 +227,7 @@ def _logical(one: Run, other: Run, *, stop: bool) -> Run:
         for side in (one, other):
             try:
                 value = side(frame)
-            except CostExceeded:
+            except CostExceededError:
                 raise
             except CelError as error:
                 failure = failure or error
@@ -365,7 +365,7 @@ def _quantified(rounds: Any, test: Run, *, stop: bool) -> bool:
     for inner in rounds:
         try:
             value = test(inner)
-        except CostExceeded:
+        except CostExceededError:
             raise
         except CelError as error:
             failure = error

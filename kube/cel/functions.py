@@ -20,7 +20,7 @@ from mews.kube.cel.libraries import (
     named_format,
 )
 from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, shown
-from mews.kube.cel.regexes import BadPattern, searcher
+from mews.kube.cel.regexes import PatternError, searcher
 from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, Some, Timestamp, equal
 
 _MILLI, _NANO = 10**6, 10**9
@@ -35,7 +35,7 @@ def _text(value: Any) -> str:
 def _matches(text: Any, pattern: Any) -> bool:
     try:
         return searcher(_text(pattern)).search(_text(text)) is not None
-    except BadPattern as error:
+    except PatternError as error:
         raise CelError(str(error)) from None
 
 
@@ -47,7 +47,7 @@ def _find(text: str, pattern: str) -> str:
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
     try:
         found = [match.group(0) for match in searcher(pattern).finditer(text)]
-    except BadPattern as error:
+    except PatternError as error:
         raise CelError(f"Illegal regex: {error}") from None
     return found if most < 0 else found[:most]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mews.kube.cel.formatting import clauses, count_error, type_error
-from mews.kube.cel.regexes import BadPattern, searcher
+from mews.kube.cel.regexes import PatternError, searcher
 from mews.kube.cel.syntax import CallNode, ListNode, Literal, MapNode, Node
 from mews.kube.cel.types import DYN, Type
 from mews.kube.cel.values import CelError, Duration, Timestamp
@@ -53,7 +53,7 @@ def _argument_error(node: CallNode) -> tuple[int, str] | None:
             searcher(arg.value)
         else:
             (Duration if node.function == "duration" else Timestamp).parse(arg.value)
-    except (CelError, BadPattern):
+    except (CelError, PatternError):
         return arg.at, f"invalid {node.function} argument"
     return None
 

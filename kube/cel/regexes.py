@@ -29,7 +29,7 @@ _WORDS = (
 )
 
 
-class BadPattern(ValueError):
+class PatternError(ValueError):
     """A pattern that Go does not compile; the text is Go's."""
 
 
@@ -37,7 +37,7 @@ class BadPattern(ValueError):
 def searcher(pattern: str) -> Any:
     """The compiled pattern: ``search`` and ``finditer`` as in ``re``.
 
-    Raises ``BadPattern``.
+    Raises ``PatternError``.
     """
     import re2  # Half a megabyte: most runs read no pattern of a stranger's.
 
@@ -46,14 +46,14 @@ def searcher(pattern: str) -> Any:
     try:
         return re2.compile(_go_only(pattern), options=options)
     except re2.error as error:
-        raise BadPattern(_as_go(error.args[0] if error.args else str(error), pattern)) from None
+        raise PatternError(_as_go(error.args[0] if error.args else str(error), pattern)) from None
 
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Matches:
     """The pattern as a question.
 
-    Raises ``BadPattern``.
+    Raises ``PatternError``.
     """
     search = searcher(pattern).search
     return lambda text: search(text) is not None
@@ -62,7 +62,7 @@ def compiled(pattern: str) -> Matches:
 def _go_only(pattern: str) -> str:
     r"""Go knows no ``\C``."""
     if re.search(r"(?<!\\)(\\\\)*\\C", pattern):
-        raise BadPattern("error parsing regexp: invalid escape sequence: `\\C`")
+        raise PatternError("error parsing regexp: invalid escape sequence: `\\C`")
     return pattern
 
 

@@ -16,7 +16,7 @@ def client_of(
     """A chassis in a dialect. ``account`` is for those that want a login, else the environment's; ``patience_s`` for
     those that have operations followed up.
 
-    Raises NotRegistered, a ValueError.
+    Raises NotRegisteredError, a ValueError.
     """
     connect: Connect = part_of(dialect, "client")
     return connect(transport, account, patience_s)

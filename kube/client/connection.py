@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from mews.kube.api.errors import ApiError, Unavailable, from_status
+from mews.kube.api.errors import ApiError, UnavailableError, from_status
 from mews.kube.client.json_text import parse
 from mews.kube.client.sockets import Sockets
 
@@ -59,7 +59,7 @@ class ApiConnection:
     ) -> Any:
         """The JSON answer to one request.
 
-        Raises ``ApiError`` for a refusal, ``Unavailable`` when there was no answer.
+        Raises ``ApiError`` for a refusal, ``UnavailableError`` when there was no answer.
         """
         if self._requests is None:
             self._requests = self._session(_CONNECTIONS, aiohttp.ClientTimeout(total=_REQUEST_S))
@@ -86,7 +86,7 @@ class ApiConnection:
     async def stream(self, path: str, *, query: Query = ()) -> AsyncIterator[AsyncIterator[bytes]]:
         """An answer that goes on, in chunks. Its end is the end of the chunks.
 
-        Raises ``ApiError`` for a refusal, ``Unavailable`` when the connection breaks.
+        Raises ``ApiError`` for a refusal, ``UnavailableError`` when the connection breaks.
         """
         session = self._stream_session()
         headers = await self._authorization()
@@ -105,7 +105,7 @@ class ApiConnection:
         """A request as somebody else made it: ``target`` is path and query as they came; the credentials are this
         connection's. Whatever the answer is, it is not looked at.
 
-        Raises ``Unavailable`` when the connection breaks.
+        Raises ``UnavailableError`` when the connection breaks.
         """
         own = {"Accept-Encoding": "identity", **await self._authorization()}
         url = self.base_url + target
@@ -123,7 +123,7 @@ class ApiConnection:
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """Open a WebSocket, as ``exec`` and ``attach`` need one.
 
-        Raises ``ApiError`` when the upgrade is refused, ``Unavailable`` when the connection breaks.
+        Raises ``ApiError`` when the upgrade is refused, ``UnavailableError`` when the connection breaks.
         """
         session = self._stream_session()
         headers = await self._authorization()
@@ -176,8 +176,8 @@ class ApiConnection:
         except (OSError, ValueError) as error:
             raise self._unavailable(error) from error
 
-    def _unavailable(self, error: BaseException) -> Unavailable:
-        return Unavailable(f"{self.base_url}: {type(error).__name__}: {error}")
+    def _unavailable(self, error: BaseException) -> UnavailableError:
+        return UnavailableError(f"{self.base_url}: {type(error).__name__}: {error}")
 
 
 def _content(status: int, raw: bytes) -> Any:

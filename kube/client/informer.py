@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from mews.kube.api.errors import ApiError, Gone, Unavailable
+from mews.kube.api.errors import ApiError, GoneError, UnavailableError
 from mews.kube.api.objects import Object, key_of, uid_of, version_of
 from mews.kube.api.resources import Resource
 from mews.kube.api.sharing import share_parts
@@ -98,13 +98,13 @@ class Informer:
                 await self._watch()
                 backoff_s = _FIRST_BACKOFF_S
                 continue
-            except Gone:
+            except GoneError:
                 self._version = ""
                 continue
             except ApiError as error:
                 log.warning("watch of %s refused: %s", self._resource.plural, error)
                 self._version = ""
-            except Unavailable as error:
+            except UnavailableError as error:
                 log.info("watch of %s broken: %s", self._resource.plural, error)
             if self._version not in ("", begun):  # it got somewhere
                 backoff_s = _FIRST_BACKOFF_S

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from mews.kube.api.errors import ServerError, TooManyRequests
+from mews.kube.api.errors import ServerError, TooManyRequestsError
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ async def patiently(request: Callable[[], Awaitable[T]]) -> T:
     for _ in range(MOST_TIMES):
         try:
             return await request()
-        except (TooManyRequests, ServerError) as refused:
+        except (TooManyRequestsError, ServerError) as refused:
             after_s = refused.details.get("retryAfterSeconds")
             if not after_s:
                 raise

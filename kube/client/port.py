@@ -113,7 +113,7 @@ class KubeApi(Protocol):
     ) -> AsyncIterator[WatchEvent]:
         """All later events; from "" or "0" first ADDED for all that is there. Ends cleanly on the server's timeout.
 
-        Raises ``Gone`` when the version is too old, ``Unavailable`` when the connection breaks.
+        Raises ``GoneError`` when the version is too old, ``UnavailableError`` when the connection breaks.
         """
         ...
 

@@ -3,15 +3,15 @@
 Exception
 ├── PluginError          a failed call, in port.py: gRPC's code and text
 └── ValueError
-    └── SocketPathTooLong
+    └── SocketPathTooLongError
 """
 
 from __future__ import annotations
 
 from mews.kube.deviceplugin.port import PluginError
 
-__all__ = ["PluginError", "SocketPathTooLong"]
+__all__ = ["PluginError", "SocketPathTooLongError"]
 
 
-class SocketPathTooLong(ValueError):
+class SocketPathTooLongError(ValueError):
     """The kernel takes paths of unix sockets up to 107 bytes."""

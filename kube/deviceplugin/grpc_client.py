@@ -36,7 +36,7 @@ _OPTIONS = (
 def channel_to(path: Path) -> grpc.aio.Channel:
     """A channel to the socket; connects when it is used.
 
-    Raises SocketPathTooLong.
+    Raises SocketPathTooLongError.
     """
     return grpc.aio.insecure_channel(url(path), options=_OPTIONS)
 

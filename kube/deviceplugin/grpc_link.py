@@ -23,7 +23,7 @@ class GrpcLink:
     async def serve(self, endpoint: str, plugin: DevicePlugin) -> SocketServer:
         """Serve the plugin on that socket name, replacing a leftover.
 
-        Raises SocketPathTooLong, OSError.
+        Raises SocketPathTooLongError, OSError.
         """
         self._seen = identify(self._kubelet)
         self._served = await serve_plugin(self._folder / endpoint, plugin)

@@ -73,7 +73,7 @@ class SocketServer:
 async def serve_on(path: Path, *services: Service, closing: asyncio.Event | None = None) -> SocketServer:
     """Serve those services on a socket of mode 0755, replacing a leftover; ``closing`` is set when that ends.
 
-    Raises SocketPathTooLong, or OSError when the folder does not take it.
+    Raises SocketPathTooLongError, or OSError when the folder does not take it.
     """
     handlers = tuple(grpc.method_handlers_generic_handler(name, dict(handlers)) for name, handlers in services)
     return await serve_handlers(path, handlers, closing=closing)
@@ -86,7 +86,7 @@ async def serve_handlers(
     options: Sequence[tuple[str, int]] = (),
     closing: asyncio.Event | None = None,
 ) -> SocketServer:
-    """The same for whatever answers calls. Raises SocketPathTooLong, OSError."""
+    """The same for whatever answers calls. Raises SocketPathTooLongError, OSError."""
     url(path)
     served = SocketServer(path, handlers, options, closing or asyncio.Event())
     await served.open()

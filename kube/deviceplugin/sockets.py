@@ -11,7 +11,7 @@ import os
 import stat
 from pathlib import Path
 
-from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.errors import SocketPathTooLongError
 
 KUBELET_SOCKET = "kubelet.sock"
 """In a node's folders of device plugins and of pod resources."""
@@ -24,11 +24,11 @@ _count = itertools.count()
 def url(path: Path) -> str:
     """gRPC's name of the socket.
 
-    Raises SocketPathTooLong.
+    Raises SocketPathTooLongError.
     """
     length = len(os.fsencode(path.absolute()))
     if length > LIMIT_BYTES:
-        raise SocketPathTooLong(
+        raise SocketPathTooLongError(
             f"socket path {str(path.absolute())!r} has {length} bytes, at most {LIMIT_BYTES} are possible: "
             "choose a shorter folder"
         )

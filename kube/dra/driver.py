@@ -36,7 +36,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, name_of, uid_of, version_of
 from mews.kube.api.resource_claims import PREPARED, UNPREPARED, allocation_of, results_of
 from mews.kube.api.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -203,8 +203,8 @@ class DriverComponent:
             self._believe(answer)
             self._published = (devices, devices_in(answer))
             record(self._context.log, "slice-published", driver=self._driver.name, devices=len(devices))
-        except (ApiError, Unavailable, DriverError) as failed:
-            if isinstance(failed, NotFound):
+        except (ApiError, UnavailableError, DriverError) as failed:
+            if isinstance(failed, NotFoundError):
                 self._written = None  # deleted before a watch showed it
             self._context.log.info("devices of %s not published: %s", self._driver.name, failed)
             self._later(_RETRY_S)
@@ -230,7 +230,7 @@ class DriverComponent:
     async def _delete_others(self, kept: Object | None) -> None:
         """Two slices make the pool invalid: an earlier incarnation wrote it, and an old listing did not show it."""
         for other in [each for each in self._own() if kept is not None and uid_of(each) != uid_of(kept)]:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await self._context.kube.delete(RESOURCE_SLICES, name_of(other))
 
     async def _slice(self, devices: list[dict[str, Any]]) -> Object:
@@ -303,7 +303,7 @@ class DriverComponent:
         where = f"{reference.namespace}/{reference.name}"
         try:
             claim = await self._context.kube.get(RESOURCE_CLAIMS, reference.name, namespace=reference.namespace)
-        except (ApiError, Unavailable) as failed:
+        except (ApiError, UnavailableError) as failed:
             raise PluginError("Unknown", f"retrieve claim {where}: {failed}") from failed
         if uid_of(claim) != reference.uid:
             raise PluginError("Unknown", f"claim {where} got replaced")

@@ -107,7 +107,7 @@ class GrpcDraLink:
     async def serve(self, driver: str, plugin: ServedPlugin) -> SocketsEndpoint:
         """Serve on both sockets, in place of leftovers; the health of devices, too, where the plugin reports it.
 
-        Raises SocketPathTooLong, OSError.
+        Raises SocketPathTooLongError, OSError.
         """
         endpoint = calls_socket(self._plugins.absolute(), driver)
         for folder in (endpoint.parent, self._registry):

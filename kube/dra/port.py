@@ -122,7 +122,7 @@ class DraLink(Protocol):
 
 
 class DraSocket(ServedPlugin, Protocol):
-    """One endpoint of a driver; calls raise PluginError("Unavailable", …) once nobody is there."""
+    """One endpoint of a driver; calls raise PluginError("UnavailableError", …) once nobody is there."""
 
     @property
     def driver(self) -> str:

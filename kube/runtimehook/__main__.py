@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.errors import SocketPathTooLongError
 from mews.kube.process import run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.runtimehook.places import CONTAINERD_SOCKET, HOOK_SOCKET, PROXY, RUNTIME_SOCKET
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         asyncio.run(run_until_ended(made))
-    except (OSError, SocketPathTooLong) as error:
+    except (OSError, SocketPathTooLongError) as error:
         sys.stderr.write(f"--listen {options.listen}: {error}\n")
         return 2
     return 0

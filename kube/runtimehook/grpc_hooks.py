@@ -121,7 +121,7 @@ def hook_service(hooks: RuntimeHooks) -> Service:
 
 
 async def serve_hooks(path: Path, hooks: RuntimeHooks) -> SocketServer:
-    """Serve them on that socket, replacing a leftover. Raises SocketPathTooLong, OSError."""
+    """Serve them on that socket, replacing a leftover. Raises SocketPathTooLongError, OSError."""
     return await serve_on(path, hook_service(hooks))
 
 
@@ -172,7 +172,7 @@ class GrpcHookSocket:
         self._runtime = None if runtime is None else ContainerRuntime(runtime)
 
     async def serve(self, hooks: RuntimeHooks) -> SocketServer:
-        """Serve them. Raises SocketPathTooLong, OSError."""
+        """Serve them. Raises SocketPathTooLongError, OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         return await serve_hooks(self._path, hooks)
 

@@ -60,7 +60,7 @@ class RuntimeProxy:
     async def run(self) -> None:
         """Until cancelled.
 
-        Raises SocketPathTooLong, OSError where the socket cannot be served.
+        Raises SocketPathTooLongError, OSError where the socket cannot be served.
         """
         self._listen.parent.mkdir(parents=True, exist_ok=True)
         channel = channel_to(self._runtime)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.scheduling import messages
-from mews.kube.scheduling.errors import Overtaken
+from mews.kube.scheduling.errors import OvertakenError
 from mews.kube.scheduling.extenders import ExtenderError, SchedulerExtender
 from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Status, error
 from mews.kube.scheduling.podinfo import PodInfo
@@ -56,7 +56,7 @@ async def permitted(attempt: Attempt, waiting: PodAtPermit) -> Status:
 async def bound(attempt: Attempt, kube: KubeApi, extenders: Sequence[SchedulerExtender] = ()) -> Status:
     """PreBind and Bind, by the first extender that binds such pods; the outcome is known when this returns.
 
-    Raises Overtaken.
+    Raises OvertakenError.
     """
     for pre in attempt.points.pre_bind:
         status = await pre.pre_bind(attempt.state, attempt.pod, attempt.node)
@@ -75,17 +75,17 @@ async def bound(attempt: Attempt, kube: KubeApi, extenders: Sequence[SchedulerEx
 async def _bind_by(binder: Bind, attempt: Attempt, kube: KubeApi) -> Status:
     try:
         return await binder.bind(attempt.state, attempt.pod, attempt.node)
-    except Unavailable as failed:
+    except UnavailableError as failed:
         pod = await _bound_pod(attempt, kube)
         if pod is None:
             return _failed(binder, failed)
         if node_name_of(pod) == attempt.node:
             return SUCCESS
-        raise Overtaken(pod) from failed
-    except (Conflict, NotFound) as failed:
+        raise OvertakenError(pod) from failed
+    except (ConflictError, NotFoundError) as failed:
         pod = await _bound_pod(attempt, kube)
         if pod is not None:
-            raise Overtaken(pod) from failed
+            raise OvertakenError(pod) from failed
         return _failed(binder, failed)
     except ApiError as failed:
         return _failed(binder, failed)
@@ -99,7 +99,7 @@ async def _bind_by_extender(extender: SchedulerExtender, attempt: Attempt, kube:
         if pod is None:
             return error(str(failed))
         if node_name_of(pod) != attempt.node:
-            raise Overtaken(pod) from failed
+            raise OvertakenError(pod) from failed
     return SUCCESS
 
 
@@ -115,9 +115,9 @@ async def _bound_pod(attempt: Attempt, kube: KubeApi) -> Object | None:
     while True:
         try:
             pod = await kube.get(PODS, attempt.pod.name, namespace=attempt.pod.namespace)
-        except NotFound:
+        except NotFoundError:
             return None
-        except (ApiError, Unavailable):
+        except (ApiError, UnavailableError):
             await rest(_ASK_AGAIN_S)
             continue
         return pod if uid_of(pod) == attempt.pod.uid and node_name_of(pod) else None

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from mews.kube.scheduling.errors import BadPlugin, BadProfile
+from mews.kube.scheduling.errors import PluginDefinitionError, ProfileError
 from mews.kube.scheduling.framework import PluginFactory
 
 
@@ -53,15 +53,15 @@ class SchedulerConfig(Struct, frozen=True):
     def __post_init__(self) -> None:
         names = [profile.scheduler_name for profile in self.profiles]
         if not names:
-            raise BadProfile("profiles: at least one is needed")
+            raise ProfileError("profiles: at least one is needed")
         if len(set(names)) < len(names):
-            raise BadProfile(f"profiles {names}: a scheduler name may appear once only")
+            raise ProfileError(f"profiles {names}: a scheduler name may appear once only")
 
 
 def load_plugin(reference: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> PluginFactory:
     """The plugin factory that ``module:callable`` names: called with the handle and ``arguments`` by keyword.
 
-    Raises BadPlugin, in one line, when there is no such thing.
+    Raises PluginDefinitionError, in one line, when there is no such thing.
     """
     factory = load_callable(reference, "the scheduler's handle")
     return lambda handle: factory(handle, **arguments)
@@ -70,22 +70,28 @@ def load_plugin(reference: str, arguments: Mapping[str, Any] = MappingProxyType(
 def load_callable(reference: str, arguments: str) -> Callable[..., Any]:
     """What ``module:callable`` names; ``arguments`` says in words what it is called with.
 
-    Raises BadPlugin, in one line, when there is no such thing.
+    Raises PluginDefinitionError, in one line, when there is no such thing.
     """
     module_name, _, path = reference.partition(":")
     if not module_name or not path:
-        raise BadPlugin(f"plugin {reference!r}: write it as module:callable")
+        raise PluginDefinitionError(f"plugin {reference!r}: write it as module:callable")
     try:
         target: Any = import_module(module_name)
     except ImportError as failed:
-        raise BadPlugin(f"plugin {reference!r}: module {module_name!r} cannot be imported: {failed}") from failed
+        raise PluginDefinitionError(
+            f"plugin {reference!r}: module {module_name!r} cannot be imported: {failed}"
+        ) from failed
     except Exception as failed:
         cause = f"{type(failed).__name__}: {' '.join(str(failed).split())}"
-        raise BadPlugin(f"plugin {reference!r}: module {module_name!r} cannot be imported: {cause}") from failed
+        raise PluginDefinitionError(
+            f"plugin {reference!r}: module {module_name!r} cannot be imported: {cause}"
+        ) from failed
     for part in path.split("."):
         if not hasattr(target, part):
-            raise BadPlugin(f"plugin {reference!r}: {module_name!r} has no {path!r}")
+            raise PluginDefinitionError(f"plugin {reference!r}: {module_name!r} has no {path!r}")
         target = getattr(target, part)
     if not callable(target):
-        raise BadPlugin(f"plugin {reference!r}: is a {type(target).__name__}; must be callable with {arguments}")
+        raise PluginDefinitionError(
+            f"plugin {reference!r}: is a {type(target).__name__}; must be callable with {arguments}"
+        )
     return cast(Callable[..., Any], target)

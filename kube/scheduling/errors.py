@@ -3,8 +3,8 @@
 ::
 
     SchedulingError          what a user got wrong about the scheduler
-    ├── BadPlugin            a ``module:callable`` that cannot be had, or an object that is no plugin
-    └── BadProfile           a profile or configuration that contradicts itself
+    ├── PluginDefinitionError            a ``module:callable`` that cannot be had, or an object that is no plugin
+    └── ProfileError           a profile or configuration that contradicts itself
     Overtaken                someone else bound the pod first
 """
 
@@ -17,15 +17,15 @@ class SchedulingError(Exception):
     """Something about the scheduler's configuration is wrong."""
 
 
-class BadPlugin(SchedulingError):
+class PluginDefinitionError(SchedulingError):
     """A plugin that cannot be loaded, or is none."""
 
 
-class BadProfile(SchedulingError):
+class ProfileError(SchedulingError):
     """Profiles that contradict themselves or each other."""
 
 
-class Overtaken(Exception):
+class OvertakenError(Exception):
     """Someone else bound the pod while we were about to; ``pod`` is how the API has it."""
 
     def __init__(self, pod: Object) -> None:

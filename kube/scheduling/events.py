@@ -17,7 +17,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, micro_timestamp
 from mews.kube.api.resources import NEW_EVENTS
 from mews.kube.client.port import KubeApi, Patch
@@ -133,10 +133,10 @@ class SchedulingEventWriter:
                 await self._kube.create(
                     NEW_EVENTS, body, namespace=body["metadata"]["namespace"], field_manager=FIELD_MANAGER
                 )
-            except AlreadyExists:
+            except AlreadyExistsError:
                 body["metadata"]["name"] = self._name(pod)
                 continue
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 log.warning("event %s not written: %s", body["metadata"]["name"], failed)
             return
 
@@ -164,9 +164,9 @@ class SchedulingEventWriter:
                 namespace=meta["namespace"],
                 field_manager=FIELD_MANAGER,
             )
-        except NotFound:
+        except NotFoundError:
             await self._create({**event, **body}, event["regarding"]["name"])
-        except (ApiError, Unavailable) as failed:
+        except (ApiError, UnavailableError) as failed:
             log.warning("series of event %s not written: %s", meta["name"], failed)
 
     def _sweep_later(self) -> None:

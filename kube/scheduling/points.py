@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, cast
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.scheduling.alike import FoundOfNodes, PodsAlike, Signs
 from mews.kube.scheduling.config import SchedulerProfile
-from mews.kube.scheduling.errors import BadPlugin, BadProfile
+from mews.kube.scheduling.errors import PluginDefinitionError, ProfileError
 from mews.kube.scheduling.framework import (
     SUCCESS,
     Bind,
@@ -47,14 +47,14 @@ ANY_CHANGE = (Wake(NODES), Wake(PODS))
 
 
 class Points:
-    """Made once per profile. Raises BadPlugin and BadProfile for plugins that cannot work together."""
+    """Made once per profile. Raises PluginDefinitionError and ProfileError for plugins that cannot work together."""
 
     def __init__(self, profile: SchedulerProfile, handle: Handle) -> None:
         self.profile = profile
         plugins = [factory(handle) for factory in profile.plugins]
         self.names = [_name(plugin) for plugin in plugins]
         if len(set(self.names)) < len(plugins):
-            raise BadProfile(f"profile {profile.scheduler_name!r}: plugins {self.names}: a name may appear once only")
+            raise ProfileError(f"profile {profile.scheduler_name!r}: plugins {self.names}: a name may appear once only")
 
         def at(point: Any) -> list[Any]:
             return [plugin for plugin in plugins if _provides(plugin, point)]
@@ -78,7 +78,7 @@ class Points:
         self._verdicts: PodsAlike[Status] = PodsAlike()
         self._own_scores: PodsAlike[int] = PodsAlike()
         if not self.bind:
-            raise BadProfile(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
+            raise ProfileError(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
 
     def _weighted(self, scorers: list[Score]) -> list[tuple[Score, int, Normalize | None]]:
         """The plugins that score, with their weights, and again where they normalise."""
@@ -87,7 +87,9 @@ class Points:
             weights = {plugin.name: int(getattr(plugin, "weight", 1)) for plugin in scorers}
         unknown = sorted(set(weights) - {plugin.name for plugin in scorers})
         if unknown:
-            raise BadProfile(f"profile {self.profile.scheduler_name!r}: score_weights {unknown}: no such Score plugin")
+            raise ProfileError(
+                f"profile {self.profile.scheduler_name!r}: score_weights {unknown}: no such Score plugin"
+            )
         return [
             (plugin, weights[plugin.name], cast(Normalize, plugin) if _provides(plugin, Normalize) else None)
             for plugin in scorers
@@ -221,5 +223,5 @@ def _members(point: type) -> tuple[str, ...]:
 def _name(plugin: Plugin) -> str:
     name = getattr(plugin, "name", None)
     if not isinstance(name, str) or not name:
-        raise BadPlugin(f"plugin {plugin!r}: needs a name")
+        raise PluginDefinitionError(f"plugin {plugin!r}: needs a name")
     return name

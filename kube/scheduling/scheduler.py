@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, is_terminal, name_of, node_name_of, uid_of
 from mews.kube.api.resources import NODES, PODS, Resource
 from mews.kube.client.informer import Informer
@@ -21,7 +21,7 @@ from mews.kube.scheduling.binding import Attempt
 from mews.kube.scheduling.cache import Cache
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.cycle import Decider, Found, best
-from mews.kube.scheduling.errors import BadProfile, Overtaken
+from mews.kube.scheduling.errors import OvertakenError, ProfileError
 from mews.kube.scheduling.events import ProfileEventRecorder, SchedulingEventWriter
 from mews.kube.scheduling.extenders import SchedulerExtender, narrow
 from mews.kube.scheduling.framework import SUCCESS, CycleState, Status, error, unschedulable
@@ -70,7 +70,7 @@ class Scheduler:
     def _make_queue(self) -> Queue:
         sorters = {p.queue_sort[0].name: p.queue_sort[0] for p in self._points.values() if p.queue_sort}
         if len(sorters) != 1 or not all(p.queue_sort for p in self._points.values()):
-            raise BadProfile(
+            raise ProfileError(
                 f"profiles share one queue, so one QueueSort plugin; they have {sorted(sorters) or 'none'}"
             )
         return Queue(
@@ -133,7 +133,7 @@ class Scheduler:
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except (ApiError, Unavailable) as failed:
+        except (ApiError, UnavailableError) as failed:
             self._context.log.warning("scheduler: %s", failed)
 
     def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
@@ -141,7 +141,7 @@ class Scheduler:
         key = (resource, namespace)
         if key not in self._informers:
             if self._tasks is not None:
-                raise BadProfile(
+                raise ProfileError(
                     f"informer of {resource.plural}: too late: plugins must request it in their constructors"
                 )
             self._informers[key] = Informer(self._context.kube, resource, namespace=namespace)
@@ -150,7 +150,9 @@ class Scheduler:
     def late_informer(self, resource: Resource, needed_by: NeededBy) -> Informer:
         """The shared informer of a resource that only such pods need."""
         if self._tasks is not None:
-            raise BadProfile(f"informer of {resource.plural}: too late: plugins must request it in their constructors")
+            raise ProfileError(
+                f"informer of {resource.plural}: too late: plugins must request it in their constructors"
+            )
         return self._late.informer(resource, needed_by)
 
     def _make_late(self, resource: Resource) -> Informer:
@@ -333,7 +335,7 @@ class Scheduler:
                 status = await self._permit(attempt)
             if status.ok:
                 status = await binding.bound(attempt, self._context.kube, self._extenders)
-        except Overtaken as overtaken:
+        except OvertakenError as overtaken:
             status = error(str(overtaken))
             if not is_terminal(overtaken.pod):  # the watch has told of its end already, and will not again
                 self._cache.set_pod(pod_info(overtaken.pod))
@@ -390,7 +392,7 @@ class Scheduler:
         """A plugin that fails here must not keep the room of a pod from being settled."""
         try:
             await work
-        except (ApiError, Unavailable) as failed:
+        except (ApiError, UnavailableError) as failed:
             self._context.log.warning("%s: %s", what, failed)
         except Exception:
             self._context.log.exception("%s failed", what)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, timestamp, version_of
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock
@@ -90,5 +90,5 @@ class StatusWriter:
             self._written[pod.uid] = await patch_status(
                 self._kube, current, condition=new_condition, nominated=new_name
             )
-        except (ApiError, Unavailable) as failed:
+        except (ApiError, UnavailableError) as failed:
             log.warning("condition of pod %s not written: %s", pod.key, failed)

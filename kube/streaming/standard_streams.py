@@ -53,12 +53,12 @@ class StandardStreams(Protocol):
         ...
 
 
-class StartRefused(Exception):
+class StartRefusedError(Exception):
     """A command could not be started."""
 
 
 StreamSession = Callable[[StandardStreams], Awaitable[int]]
-"""A command or attachment that runs with a client's streams; returns its exit code. Raises StartRefused."""
+"""A command or attachment that runs with a client's streams; returns its exit code. Raises StartRefusedError."""
 
 
 class Inbox:
@@ -180,7 +180,7 @@ async def outcome_of(session: StreamSession, streams: StandardStreams, what: str
     """Run a session; its end as a Status. ``what`` stands before the text of one that did not start."""
     try:
         return exit_status(await session(streams))
-    except StartRefused as error:
+    except StartRefusedError as error:
         return refusal_status(f"{what}: {error}")
 
 

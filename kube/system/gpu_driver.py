@@ -17,11 +17,11 @@ CALL_LIMIT_S = 60.0
 """A program that has not answered by then is killed: a driver that hangs must not take the component with it."""
 
 
-class DriverRefusal(Exception):
+class DriverRefusalError(Exception):
     """The driver does not do it; the message says why, in the driver's words."""
 
 
-class DriverMissing(DriverRefusal):
+class DriverMissingError(DriverRefusalError):
     """There is nothing here that makes the calls."""
 
 
@@ -31,49 +31,49 @@ class GpuDriver(Protocol):
     async def persistence(self, bdf: str) -> bool:
         """Whether persistence mode is on.
 
-        Raises DriverRefusal.
+        Raises DriverRefusalError.
         """
         ...
 
     async def set_persistence(self, bdf: str, on: bool) -> None:
         """Switch persistence mode.
 
-        Raises DriverRefusal.
+        Raises DriverRefusalError.
         """
         ...
 
     async def divided(self) -> frozenset[str]:
         """The addresses of the GPUs in MIG mode.
 
-        Raises DriverRefusal.
+        Raises DriverRefusalError.
         """
         ...
 
     async def draining(self, bdf: str) -> bool:
         """Whether the GPU is being drained.
 
-        Raises DriverRefusal.
+        Raises DriverRefusalError.
         """
         ...
 
     async def set_draining(self, bdf: str, on: bool) -> None:
         """Let new processes not see the GPU, or see it again.
 
-        Raises DriverRefusal.
+        Raises DriverRefusalError.
         """
         ...
 
     async def remove(self, bdf: str) -> None:
         """Unbind the driver and remove the PCI function.
 
-        Raises DriverRefusal, also while a process has the GPU open.
+        Raises DriverRefusalError, also while a process has the GPU open.
         """
         ...
 
     async def reset(self, bdf: str) -> None:
         """Reset the GPU; its driver has it again some time after.
 
-        Raises DriverRefusal, also while a process has the GPU open, or where it has fallen off the bus.
+        Raises DriverRefusalError, also while a process has the GPU open, or where it has fallen off the bus.
         """
         ...
 
@@ -86,35 +86,35 @@ class NvidiaSmi:
         self._env = dict(env or {})
 
     async def persistence(self, bdf: str) -> bool:
-        """Whether persistence mode is on. Raises DriverRefusal."""
+        """Whether persistence mode is on. Raises DriverRefusalError."""
         answer = await self._run("-i", bdf, "--query-gpu=persistence_mode", "--format=csv,noheader")
         return answer.strip() == "Enabled"
 
     async def set_persistence(self, bdf: str, on: bool) -> None:
-        """Switch persistence mode. Raises DriverRefusal."""
+        """Switch persistence mode. Raises DriverRefusalError."""
         await self._run("-i", bdf, "-pm", str(int(on)))
 
     async def divided(self) -> frozenset[str]:
-        """The addresses of the GPUs in MIG mode. Raises DriverRefusal."""
+        """The addresses of the GPUs in MIG mode. Raises DriverRefusalError."""
         rows = await self._run("--query-gpu=pci.bus_id,mig.mode.current", "--format=csv,noheader")
         words = [[word.strip() for word in row.split(",")] for row in rows.splitlines()]
         # Its addresses have eight digits of domain, sysfs' have four.
         return frozenset(row[0].lower().removeprefix("0000") for row in words if row[1:] == ["Enabled"])
 
     async def draining(self, bdf: str) -> bool:
-        """Whether the GPU is being drained. Raises DriverRefusal."""
+        """Whether the GPU is being drained. Raises DriverRefusalError."""
         return (await self._run("drain", "-p", bdf, "-q")).rstrip().endswith("is: draining.")
 
     async def set_draining(self, bdf: str, on: bool) -> None:
-        """Begin or end the drain. Raises DriverRefusal."""
+        """Begin or end the drain. Raises DriverRefusalError."""
         await self._run("drain", "-p", bdf, "-m", str(int(on)))
 
     async def remove(self, bdf: str) -> None:
-        """Unbind the driver and remove the PCI function. Raises DriverRefusal."""
+        """Unbind the driver and remove the PCI function. Raises DriverRefusalError."""
         await self._run("drain", "-p", bdf, "-r")
 
     async def reset(self, bdf: str) -> None:
-        """Reset the GPU. Raises DriverRefusal."""
+        """Reset the GPU. Raises DriverRefusalError."""
         await self._run("--gpu-reset", "-i", bdf)
 
     async def _run(self, *arguments: str) -> str:
@@ -129,14 +129,16 @@ class NvidiaSmi:
                 env={**os.environ, **self._env},
             )
         except FileNotFoundError as error:
-            raise DriverMissing(f"{self._program}: {error.strerror}") from error
+            raise DriverMissingError(f"{self._program}: {error.strerror}") from error
         except OSError as error:
-            raise DriverRefusal(f"{self._program}: {error.strerror}") from error
+            raise DriverRefusalError(f"{self._program}: {error.strerror}") from error
         try:
             async with asyncio.timeout(CALL_LIMIT_S):
                 output, _ = await child.communicate()
         except TimeoutError as error:
-            raise DriverRefusal(f"nvidia-smi {' '.join(arguments)}: no answer within {CALL_LIMIT_S:g} s") from error
+            raise DriverRefusalError(
+                f"nvidia-smi {' '.join(arguments)}: no answer within {CALL_LIMIT_S:g} s"
+            ) from error
         finally:
             # Also when the caller is cancelled: a child that lives on would hold every GPU.
             if child.returncode is None:
@@ -146,7 +148,7 @@ class NvidiaSmi:
         text = output.decode("utf-8", "replace").strip()
         if child.returncode:
             last = _why(text.splitlines()) or f"exit code {child.returncode}"
-            raise DriverRefusal(f"nvidia-smi {' '.join(arguments)}: {last}")
+            raise DriverRefusalError(f"nvidia-smi {' '.join(arguments)}: {last}")
         return text
 
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from mews.kube.system.files import FileTree
-from mews.kube.system.gpu_driver import DriverMissing, DriverRefusal, GpuDriver
+from mews.kube.system.gpu_driver import DriverMissingError, DriverRefusalError, GpuDriver
 from mews.kube.system.sysfs import GPUS, PCI, SysfsConfirm
 
 CAPABILITIES = "proc/driver/nvidia/capabilities"
@@ -32,7 +32,7 @@ _SHOWN = 3
 """So many holders are named in a refusal."""
 
 
-class RemovalRefused(Exception):
+class RemovalRefusedError(Exception):
     """The host keeps the GPU; the message says why, in words for an event on the pod that wants it. ``pending``: a
     write that removes it still blocks, and may take it away at any time."""
 
@@ -126,11 +126,11 @@ class HostSteps:
     async def in_mig_mode(self) -> frozenset[str]:
         """The addresses of the GPUs in MIG mode, as the driver says; none where nothing makes its calls.
 
-        Raises DriverRefusal.
+        Raises DriverRefusalError.
         """
         try:
             return frozenset() if self._driver is None else await self._driver.divided()
-        except DriverMissing:
+        except DriverMissingError:
             return frozenset()
 
     # Out
@@ -141,13 +141,13 @@ class HostSteps:
             return False
         try:
             return await self._driver.persistence(place.bdf)
-        except DriverRefusal:
+        except DriverRefusalError:
             return False
 
     async def take_out(self, place: HostPlace) -> None:
         """Let the host give up the device that is there.
 
-        Raises RemovalRefused: nothing then says how far it came, and the device is to be given back.
+        Raises RemovalRefusedError: nothing then says how far it came, and the device is to be given back.
         """
         await self.check_closed(place)
         if self._driver is not None and place.driver == "nvidia":
@@ -158,13 +158,13 @@ class HostSteps:
     async def check_closed(self, place: HostPlace) -> None:
         """Return once no process has the device node open.
 
-        Raises RemovalRefused naming those that have it open for longer than a program that merely looks.
+        Raises RemovalRefusedError naming those that have it open for longer than a program that merely looks.
         """
         deadline_s = asyncio.get_running_loop().time() + self._timing.holder_patience_s
         while holders := await self.holders(place):
             if asyncio.get_running_loop().time() >= deadline_s:
                 more = f" and {len(holders) - _SHOWN} more" if len(holders) > _SHOWN else ""
-                raise RemovalRefused(f"in use by {', '.join(holders[:_SHOWN])}{more}")
+                raise RemovalRefusedError(f"in use by {', '.join(holders[:_SHOWN])}{more}")
             await asyncio.sleep(_LOOK_S)
 
     async def holders(self, place: HostPlace) -> list[str]:
@@ -201,12 +201,12 @@ class HostSteps:
                 await driver.set_persistence(place.bdf, False)
                 await asyncio.sleep(_DAEMON_S)
                 if await driver.persistence(place.bdf):
-                    raise RemovalRefused(_CAME_BACK)
+                    raise RemovalRefusedError(_CAME_BACK)
             await driver.set_draining(place.bdf, True)
-        except DriverMissing:
+        except DriverMissingError:
             return
-        except DriverRefusal as refusal:
-            raise RemovalRefused(_CAME_BACK if await self.persistence(place) else str(refusal)) from refusal
+        except DriverRefusalError as refusal:
+            raise RemovalRefusedError(_CAME_BACK if await self.persistence(place) else str(refusal)) from refusal
 
     async def _remove(self, place: HostPlace) -> None:
         """By the driver, or the last one it has, and what is not its, by sysfs: a write that blocks while the device is
@@ -219,20 +219,20 @@ class HostSteps:
                 while await self._is_there(place.bdf):  # noqa: ASYNC110 - a host's files announce nothing
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError as error:
-            raise RemovalRefused(f"its removal did not end within {limit_s:g} s", pending=True) from error
-        except DriverRefusal as refusal:
-            raise RemovalRefused(_CAME_BACK if await self.persistence(place) else str(refusal)) from refusal
+            raise RemovalRefusedError(f"its removal did not end within {limit_s:g} s", pending=True) from error
+        except DriverRefusalError as refusal:
+            raise RemovalRefusedError(_CAME_BACK if await self.persistence(place) else str(refusal)) from refusal
         except FileNotFoundError:
             return  # Somebody was faster.
         except OSError as error:
-            raise RemovalRefused(f"its removal failed: {error.strerror or error}") from error
+            raise RemovalRefusedError(f"its removal failed: {error.strerror or error}") from error
 
     async def _remove_by_driver(self, place: HostPlace) -> bool:
         if self._driver is None or place.driver != "nvidia" or len(await self._tree.names(GPUS)) <= 1:
             return False
         try:
             await self._driver.remove(place.bdf)
-        except DriverMissing:
+        except DriverMissingError:
             return False
         return True
 
@@ -293,8 +293,8 @@ class HostSteps:
                 await self._driver.set_draining(place.bdf, False)
             if persistence and not await self._driver.persistence(place.bdf):
                 await self._driver.set_persistence(place.bdf, True)
-        except DriverMissing:
+        except DriverMissingError:
             return True
-        except DriverRefusal:
+        except DriverRefusalError:
             return False
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from mews.kube.api.errors import AlreadyExists
+from mews.kube.api.errors import AlreadyExistsError
 from mews.kube.api.objects import Object, condition_of, name_of
 from mews.kube.api.resources import CRDS
 from mews.kube.client.port import KubeApi
@@ -15,7 +15,7 @@ _POLL_S = 0.1
 
 async def install_kind(kube: KubeApi, definition: Object) -> None:
     """Create the definition unless it is there, and wait until the server serves the kind."""
-    with contextlib.suppress(AlreadyExists):
+    with contextlib.suppress(AlreadyExistsError):
         await kube.create(CRDS, definition)
     await kind_established(kube, name_of(definition))
 

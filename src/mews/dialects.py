@@ -100,7 +100,7 @@ DIALECTS: Final = ValueRegistry("dialect", "mews.dialects", OURS, _accept)
 def part_of(name: str, part: str) -> Any:
     """The face, the client or the clauses of a dialect, loaded; None where it has none.
 
-    Raises NotRegistered, CannotLoad: both are ValueErrors of one line.
+    Raises NotRegisteredError, CannotLoadError: both are ValueErrors of one line.
     """
     value = getattr(DIALECTS.find(name), part)
     return load(value) if isinstance(value, str) else value

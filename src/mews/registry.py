@@ -30,7 +30,7 @@ _loaded_from: dict[str, Path] = {}
 """Top module -> the folder that it was found in beside the Python path."""
 
 
-class NotRegistered(ValueError):
+class NotRegisteredError(ValueError):
     """There is no such value, or it cannot be loaded or used: one line. ``reason`` is the line without the name."""
 
     def __init__(self, noun: str, name: str, reason: str) -> None:
@@ -38,7 +38,7 @@ class NotRegistered(ValueError):
         self.reason = reason
 
 
-class CannotLoad(ValueError):
+class CannotLoadError(ValueError):
     """A ``module:attribute`` names nothing that can be had: one line."""
 
 
@@ -66,7 +66,7 @@ def is_reference(name: str) -> bool:
 def load(reference: str) -> Any:
     """What ``module:attribute`` names; a module that the scenario's folder or the working directory has comes first.
 
-    Raises CannotLoad, also for whatever goes wrong in that module.
+    Raises CannotLoadError, also for whatever goes wrong in that module.
     """
     module, _, path = reference.partition(":")
     try:
@@ -75,7 +75,7 @@ def load(reference: str) -> Any:
             found = getattr(found, part)
     except Exception as error:
         text = " ".join(str(error).split())
-        raise CannotLoad(f"{reference} cannot be loaded: {type(error).__name__}: {text}") from error
+        raise CannotLoadError(f"{reference} cannot be loaded: {type(error).__name__}: {text}") from error
     return found
 
 
@@ -158,7 +158,7 @@ class ValueRegistry(Generic[T]):
     def find(self, name: str) -> T:
         """The value of that name, or of that ``module:attribute``.
 
-        Raises NotRegistered, naming what there is.
+        Raises NotRegisteredError, naming what there is.
         """
         key = (name, _folder.get() if ":" in name else None)
         if key not in self._known:
@@ -169,7 +169,7 @@ class ValueRegistry(Generic[T]):
         try:
             return self._accept(name, self._loaded(name))
         except (TypeError, ValueError) as error:
-            raise NotRegistered(self._noun, name, str(error)) from error
+            raise NotRegisteredError(self._noun, name, str(error)) from error
 
     def _loaded(self, name: str) -> Any:
         if name in self._ours:

@@ -26,8 +26,9 @@ Words mean the same everywhere:
 - ``dialect``: the only one that the chassis speak; of a cluster: the one that its components use
 - ``tls``: False for plain HTTP everywhere; ``speed``: emulated seconds per second
 
-A word that is none, or a value that is not there, raises ``BadInput``, one line with what is allowed; what this machine
-lacks raises ``Lacks``, one line with how to get it. Nothing heavy is imported before something is served.
+A word that is none, or a value that is not there, raises ``BadInputError``, one line with what is allowed; what this
+machine lacks raises ``RequirementError``, one line with how to get it. Nothing heavy is imported before something is
+served.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mews.harness.errors import BadInput, Lacks
+    from mews.harness.errors import BadInputError, RequirementError
     from mews.harness.scenario.result import Result
     from mews.harness.testkit.chassis import Chassis
     from mews.harness.testkit.cluster import ServedCluster
@@ -47,10 +48,10 @@ if TYPE_CHECKING:
     from mews.harness.testkit.requests import SentRequest, SentRequests
 
 __all__ = [
-    "BadInput",
+    "BadInputError",
     "Chassis",
     "HostFiles",
-    "Lacks",
+    "RequirementError",
     "Result",
     "RunningHosts",
     "SentRequest",
@@ -63,11 +64,11 @@ __all__ = [
 ]
 
 _FROM = {
-    "BadInput": "mews.harness.errors",
+    "BadInputError": "mews.harness.errors",
     "Chassis": "mews.harness.testkit.chassis",
     "HostFiles": "mews.harness.testkit.hosts",
     "RunningHosts": "mews.harness.testkit.hosts",
-    "Lacks": "mews.harness.errors",
+    "RequirementError": "mews.harness.errors",
     "Result": "mews.harness.scenario.result",
     "SentRequest": "mews.harness.testkit.requests",
     "SentRequests": "mews.harness.testkit.requests",
@@ -77,9 +78,12 @@ _FROM = {
 
 def __getattr__(name: str) -> Any:
     """The types, loaded when they are first named."""
+    from importlib import import_module
+
+    if name in ("BadInput", "Lacks"):
+        return getattr(import_module("mews.harness.errors"), name)
     if name not in _FROM:
         raise AttributeError(f"module 'mews.testing' has no attribute {name!r}; it has {', '.join(__all__)}")
-    from importlib import import_module
 
     return getattr(import_module(_FROM[name]), name)
 
@@ -97,8 +101,8 @@ def chassis(
     ``.fault(…)``.
 
     ``in_process``: by threads of this process, up in a tenth of a second; else by a process of their own, which goes on
-    while this one is stopped in a debugger. Raises BadInput, RuntimeError with what the process printed where it does
-    not come up.
+    while this one is stopped in a debugger. Raises BadInputError, RuntimeError with what the process printed where it
+    does not come up.
     """
     from mews.harness.testkit.chassis import chassis_in_process, serve_chassis
     from mews.harness.testkit.settings import CHASSIS, settings_of
@@ -127,7 +131,7 @@ def hosts(
 ) -> Iterator[RunningHosts]:
     """Hosts by their names until the end of the block, with their files, and ``.chassis``: no Kubernetes.
 
-    Raises BadInput, RuntimeError with what a process printed where it does not come up.
+    Raises BadInputError, RuntimeError with what a process printed where it does not come up.
     """
     from mews.harness.testkit.hosts import serve_hosts
     from mews.harness.testkit.settings import CHASSIS, settings_of
@@ -154,8 +158,8 @@ def cluster(
     """A cluster with its chassis until the end of the block, its devices announced: ``.kubeconfig``, ``.apply(…)``,
     ``.wait(…)``, ``.kubectl(…)``, ``.logs(…)``, ``.fault(…)``, ``.move(…)``, ``.chassis``.
 
-    ``backend`` is one that ``mews up --cluster`` takes, ``kubernetes`` a release such as ``1.36``. Raises BadInput,
-    Lacks, RuntimeError with what the process printed where it does not come up.
+    ``backend`` is one that ``mews up --cluster`` takes, ``kubernetes`` a release such as ``1.36``. Raises
+    BadInputError, RequirementError, RuntimeError with what the process printed where it does not come up.
     """
     from mews.harness.backends import backends_that
     from mews.harness.extras import check_installed
@@ -194,7 +198,7 @@ def run(
     """Run a scenario, a file or a shipped one's name, and return its result; a failed run's artefacts are in
     ``artefacts``. ``overrides`` are those of ``mews run --set``, dots written as ``__``.
 
-    Raises ScenarioError, BadInput, Lacks, each in one line.
+    Raises ScenarioError, BadInputError, RequirementError, each in one line.
     """
     from mews.harness.clusters.session import ClusterSession
     from mews.harness.testkit.runs import Runner

@@ -15,7 +15,7 @@ from pathlib import Path
 from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
-from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.errors import SocketPathTooLongError
 from mews.kube.deviceplugin.sockets import url
 from mews.kube.dra.driver import DriverComponent
 from mews.kube.dra.gpus import DRIVER
@@ -90,7 +90,7 @@ def _check_folders(options: argparse.Namespace) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             if flag in sockets:
                 url(sockets[flag])
-        except SocketPathTooLong as error:
+        except SocketPathTooLongError as error:
             raise DraConfigError(f"{flag}: {error}") from error
         except OSError as error:
             raise DraConfigError(f"{flag} {folder}: cannot be used: {error.strerror}") from error

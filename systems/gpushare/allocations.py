@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_terminal, key_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
@@ -133,9 +133,9 @@ class NodeAllocations:
                 except NoRoomToFollowError as no_room:
                     record(self._context.log, "not-followed", node=self._node.name, error=str(no_room))
                     raise PluginError("ResourceExhausted", str(no_room)) from no_room
-                except Conflict:
+                except ConflictError:
                     continue
-                except (ApiError, Unavailable) as error:
+                except (ApiError, UnavailableError) as error:
                     record(self._context.log, "not-answered", node=self._node.name, error=str(error))
                     await rest(self._config.settle_s)
         raise PluginError("Unavailable", f"the ledger of {self._node.name} cannot be written")
@@ -151,7 +151,7 @@ class NodeAllocations:
         await self._ledgers.update(self._node.name, ledger, changes, answers)
         try:
             await annotate(self._context, plan.corrections.values())
-        except (ApiError, Unavailable) as error:  # what counts is written
+        except (ApiError, UnavailableError) as error:  # what counts is written
             record(self._context.log, "not-settled", node=self._node.name, error=str(error))
         return found
 
@@ -168,7 +168,7 @@ class NodeAllocations:
     async def _look(self) -> tuple[Object | None, GpuNodeState]:
         """The ledger, and the node with it. The ledger first: whoever is bound since has another written.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         ledger = await self._ledgers.read(self._node.name)
         pods = (await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")).items
@@ -183,7 +183,7 @@ class NodeAllocations:
     async def _stands(self, entry: LedgerEntry) -> bool:
         try:
             pod: Object | None = await self._context.kube.get(PODS, entry.name, namespace=entry.namespace)
-        except NotFound:
+        except NotFoundError:
             pod = None
         return stands(entry, pod, self._node.name, entry.version)
 
@@ -211,7 +211,7 @@ class NodeAllocations:
         while True:
             try:
                 await self._settle()
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "not-settled", node=self._node.name, error=str(error))
             if self._is_settled():
                 self._woken.clear()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from mews.kube.api.errors import Conflict, NotFound
+from mews.kube.api.errors import ConflictError, NotFoundError
 from mews.kube.api.objects import Object, annotations_of, key_of, name_of, namespace_of, uid_of, version_of
 from mews.kube.api.resources import PODS
 from mews.kube.component import Context, record
@@ -61,7 +61,7 @@ async def annotate(context: Context, corrections: Iterable[Correction]) -> bool:
     """Write the annotations of all of them; whether none has changed since it was seen, which is then left alone: a
     write that comes late, after its writer's death even, must not undo what is newer.
 
-    Raises ApiError, Unavailable.
+    Raises ApiError, UnavailableError.
     """
     all_written = True
     for each in corrections:
@@ -71,9 +71,9 @@ async def annotate(context: Context, corrections: Iterable[Correction]) -> bool:
         metadata = {"resourceVersion": pod["metadata"]["resourceVersion"], "annotations": changed}
         try:
             await context.kube.patch(PODS, name_of(pod), {"metadata": metadata}, namespace=namespace_of(pod))
-        except NotFound:
+        except NotFoundError:
             continue
-        except Conflict as conflict:
+        except ConflictError as conflict:
             record(context.log, "not-annotated", pod=key_of(pod), error=str(conflict))
             all_written = False
     return all_written

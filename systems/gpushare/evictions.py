@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mews.kube.api.errors import ApiError, NotFound, TooManyRequests
+from mews.kube.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, phase_of, uid_of
 from mews.kube.api.resources import DISRUPTION_BUDGETS
 from mews.kube.api.selectors import match_expressions
@@ -45,7 +45,7 @@ def _covers(budget: Object, pod: Object) -> bool:
 async def evict(context: Context, pods: Sequence[Object]) -> str:
     """Evict those that do not end already; why not, where one must stay, else "".
 
-    Raises ApiError, Unavailable.
+    Raises ApiError, UnavailableError.
     """
     going = [pod for pod in pods if not is_deleting(pod)]
     text = protection(going, await _budgets(context.kube, going))
@@ -67,9 +67,9 @@ async def _evict(context: Context, pod: Object) -> str:
     options = DeleteOptions(preconditions=Preconditions(uid=uid_of(pod)))
     try:
         await context.kube.evict(namespace_of(pod), name_of(pod), options=options)
-    except NotFound:
+    except NotFoundError:
         return ""
-    except TooManyRequests as refusal:
+    except TooManyRequestsError as refusal:
         return f"{key_of(pod)} cannot be evicted: {_why(refusal)}"
     record(context.log, "evicted", pod=key_of(pod))
     return ""

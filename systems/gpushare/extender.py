@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, key_of, node_name_of, uid_of, version_of
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
@@ -110,7 +110,7 @@ class GpuShareExtender:
         begun = asyncio.get_running_loop().time()
         try:
             call = wire.read_filter(body)
-        except wire.BadCall as wrong:
+        except wire.BadCallError as wrong:
             return _json(200, wire.filter_error(str(wrong)))
         try:
             refusals = await self._decided(call)
@@ -147,7 +147,7 @@ class GpuShareExtender:
         for node in nodes[:_LOOKED_AT]:
             try:
                 listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={node},{SERVED_PODS}")
-            except (ApiError, Unavailable):
+            except (ApiError, UnavailableError):
                 return late
             live, known = {uid_of(pod) for pod in listed.items}, self._on_node.get(node, {})
             ended = {
@@ -220,12 +220,12 @@ class GpuShareExtender:
     async def _bind(self, body: bytes) -> ServiceReply:
         try:
             call = wire.read_bind(body)
-        except wire.BadCall as wrong:
+        except wire.BadCallError as wrong:
             return _json(500, wire.bind_result(str(wrong)))
         async with self._ledgers.lock(call.node):
             try:
                 text = await self._bound(call)
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 text = f"bind of {call.namespace}/{call.name} to {call.node}: {failed}"
             finally:
                 self._forget(call.node)
@@ -239,7 +239,7 @@ class GpuShareExtender:
         for _ in range(ATTEMPTS):
             try:
                 pod = await self._context.kube.get(PODS, call.name, namespace=call.namespace)
-            except NotFound:
+            except NotFoundError:
                 return f'pods "{call.name}" not found'
             if call.uid and uid_of(pod) != call.uid:
                 return f"pod {key_of(pod)} is another one than {call.uid}"
@@ -247,7 +247,7 @@ class GpuShareExtender:
                 return "" if node_name_of(pod) == call.node else f"pod {key_of(pod)} is on {node_name_of(pod)} already"
             try:
                 return await self._promise_and_bind(pod, call)
-            except Conflict as conflict:
+            except ConflictError as conflict:
                 # Another replica wrote the ledger, or somebody the pod: look again at both.
                 text = str(conflict)
                 await self._ledgers.read(call.node)
@@ -271,7 +271,7 @@ class GpuShareExtender:
                 annotations=annotations,
                 resource_version=str(pod["metadata"]["resourceVersion"]),
             )
-        except Conflict:
+        except ConflictError:
             raise
         except ApiError:
             await self._ledgers.withdraw(uid_of(pod), call.node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.port import KubeApi
@@ -67,7 +67,7 @@ class NodeHealth:
     async def write(self, gpus: Sequence[ListedGpu]) -> None:
         """Write the mark if it is another one.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         indices = frozenset(gpu.index for gpu in gpus if not self.usable(gpu))
         if indices == (self._written or frozenset()):
@@ -76,7 +76,7 @@ class NodeHealth:
         if self._there:
             try:
                 await self._kube.patch(CONFIGMAPS, self._name, {"data": data}, namespace=self._namespace)
-            except NotFound:
+            except NotFoundError:
                 self._there = False
                 return
         else:

@@ -171,7 +171,7 @@ def parse(arguments: Sequence[str]) -> InspectRequest:
 
 async def inspected(kube: KubeApi, request: InspectRequest) -> str:
     """The text. Raises LookupError, in one line, for a node that is not there or shares nothing; ApiError,
-    Unavailable."""
+    UnavailableError."""
     nodes = await kube.list(NODES)
     found = shares(nodes.items, (await kube.list(PODS)).items)
     if request.node:
@@ -184,7 +184,7 @@ async def inspected(kube: KubeApi, request: InspectRequest) -> str:
 
 
 def _run(request: InspectRequest, kubeconfig: str | None, write: Callable[[str], object]) -> int:
-    from mews.kube.api.errors import ApiError, Unavailable
+    from mews.kube.api.errors import ApiError, UnavailableError
     from mews.kube.process import kubeconfig_kube
 
     async def ask() -> str:
@@ -199,7 +199,7 @@ def _run(request: InspectRequest, kubeconfig: str | None, write: Callable[[str],
     except LookupError as missing:
         sys.stderr.write(f"{missing.args[0]}\n")
         return 1
-    except (ApiError, Unavailable) as failed:
+    except (ApiError, UnavailableError) as failed:
         raise LookupError(f"the cluster does not answer: {failed}") from failed
     return 0
 

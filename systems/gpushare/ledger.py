@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.api.errors import AlreadyExists, Conflict, NotFound
+from mews.kube.api.errors import AlreadyExistsError, ConflictError, NotFoundError
 from mews.kube.api.objects import (
     Object,
     is_terminal,
@@ -112,7 +112,7 @@ class NodeLedgers:
         """Ask for it; None where there is none yet."""
         try:
             self._written[node] = await self._kube.get(CONFIGMAPS, f"{LEDGER_PREFIX}{node}", namespace=self._namespace)
-        except NotFound:
+        except NotFoundError:
             self._written.pop(node, None)
         return self._written.get(node)
 
@@ -120,7 +120,8 @@ class NodeLedgers:
         """Write down that the pod is to have that much of the GPU that fits it best, and say which; None where none
         has room, and nothing is written.
 
-        Raises Conflict where somebody else has written in between: call ``read`` and look again. ApiError, Unavailable.
+        Raises ConflictError where somebody else has written in between: call ``read`` and look again. ApiError,
+        Unavailable.
         """
         ledger = self._known(sharing.node)
         entries = {uid: entry for uid, entry in ledger_entries(ledger).items() if await stand(entry)}
@@ -148,7 +149,7 @@ class NodeLedgers:
         to Allocate, and no others. Both follow from the ledger as it was ``seen``. Sums per GPU are the caller's
         business.
 
-        Raises Conflict where it is another by now: call ``read`` and look again. ApiError, Unavailable.
+        Raises ConflictError where it is another by now: call ``read`` and look again. ApiError, Unavailable.
         """
         entries = ledger_entries(seen)
         changed = dict(entries)
@@ -163,7 +164,7 @@ class NodeLedgers:
     async def withhold(self, node: str, uuids: frozenset[str]) -> None:
         """Write down that nothing is promised of these GPUs, and of no others: whoever promises later has seen it.
 
-        Raises Conflict: call ``read`` and do it again. ApiError, Unavailable.
+        Raises ConflictError: call ``read`` and do it again. ApiError, Unavailable.
         """
         ledger = self._known(node)
         if withheld_gpus(ledger) != uuids:
@@ -172,7 +173,7 @@ class NodeLedgers:
     async def withdraw(self, pod_uid: str, node: str) -> None:
         """Strike a promise out that came to nothing; another's write is left to strike it out later.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         ledger = self._known(node)
         entries = ledger_entries(ledger)
@@ -180,7 +181,7 @@ class NodeLedgers:
             return
         try:
             await self._write(node, ledger, entries)
-        except Conflict:
+        except ConflictError:
             return
 
     async def _write(
@@ -202,15 +203,15 @@ class NodeLedgers:
         if ledger is None:
             try:
                 written = await self._kube.create(CONFIGMAPS, {**body, "metadata": metadata}, namespace=self._namespace)
-            except AlreadyExists as there:
-                raise Conflict(str(there)) from there
+            except AlreadyExistsError as there:
+                raise ConflictError(str(there)) from there
         else:
             metadata["resourceVersion"] = ledger["metadata"]["resourceVersion"]
             try:
                 written = await self._kube.replace(
                     CONFIGMAPS, {**body, "metadata": metadata}, namespace=self._namespace
                 )
-            except NotFound as gone:
+            except NotFoundError as gone:
                 self._written.pop(node, None)
-                raise Conflict(str(gone)) from gone
+                raise ConflictError(str(gone)) from gone
         self._written[node] = written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
@@ -103,7 +103,7 @@ class GpuShareNodePlugin:
                 await self._look()
             except NvmlError as error:
                 record(self._context.log, "nvml-failed", node=self._node.name, error=str(error))
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "node-not-written", node=self._node.name, error=str(error))
             if may_ask(self._nodes.get(self._node.name), HOLDER):
                 await self._asked.wait(self._config.poll_s)

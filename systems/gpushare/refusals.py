@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, name_of, namespace_of, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.clock import rest
@@ -93,7 +93,7 @@ class RefusedPods:
         body = {"metadata": {"uid": uid, "annotations": {ROOM: f"{node} {int(self._context.clock.now() * 1e9)}"}}}
         try:
             await self._context.kube.patch(PODS, pod.name, body, namespace=pod.namespace)
-        except (ApiError, Unavailable) as failed:
+        except (ApiError, UnavailableError) as failed:
             record(self._context.log, "not-called", pod=f"{pod.namespace}/{pod.name}", error=str(failed))
             self._refused.setdefault(uid, pod)
             self.node_changed(node)

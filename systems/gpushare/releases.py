@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-from mews.kube.api.errors import Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_terminal, key_of, node_name_of
 from mews.kube.api.resources import PODS
 from mews.kube.component import Context, record
@@ -119,7 +119,7 @@ class GpuReleases:
     async def tend(self) -> None:
         """Answer what is asked, and go on with what takes time.
 
-        Raises ApiError, Unavailable; what was decided until then stands.
+        Raises ApiError, UnavailableError; what was decided until then stands.
         """
         self._forget()
         for uuid, request in sorted(self._standing().items()):
@@ -180,11 +180,11 @@ class GpuReleases:
                 await self._ledgers.read(self._node.name)
                 try:
                     await self._ledgers.withhold(self._node.name, uuids)
-                except Conflict:
+                except ConflictError:
                     continue
                 self._written = uuids
                 return
-        raise Unavailable(f"the ledger of {self._node.name} is written by others all the time")
+        raise UnavailableError(f"the ledger of {self._node.name} is written by others all the time")
 
     # Users
 
@@ -219,7 +219,7 @@ class GpuReleases:
     async def _stands(self, entry: LedgerEntry) -> bool:
         try:
             pod: Object | None = await self._context.kube.get(PODS, entry.name, namespace=entry.namespace)
-        except NotFound:
+        except NotFoundError:
             pod = None
         return stands(entry, pod, self._node.name, entry.version)
 

@@ -12,7 +12,7 @@ from mews.kube.api.objects import Object, name_of
 from mews.listening.reading import read_like_go
 
 
-class BadCall(ValueError):
+class BadCallError(ValueError):
     """A request that cannot be answered; one line."""
 
 
@@ -43,32 +43,32 @@ def _read(body: bytes) -> tuple[dict[str, Any], bool]:
     try:
         read = read_like_go(body)
     except ValueError as error:
-        raise BadCall(f"the body is not JSON: {error}") from error
+        raise BadCallError(f"the body is not JSON: {error}") from error
     if not isinstance(read, dict):
-        raise BadCall("the body is not a JSON object")
+        raise BadCallError("the body is not a JSON object")
     return {str(key).lower(): value for key, value in read.items()}, any(str(key)[:1].isupper() for key in read)
 
 
 def read_filter(body: bytes) -> FilterCall:
     """ExtenderArgs.
 
-    Raises BadCall.
+    Raises BadCallError.
     """
     read, capital = _read(body)
     pod, names, nodes = read.get("pod"), read.get("nodenames"), read.get("nodes")
     if not isinstance(pod, dict):
-        raise BadCall("Pod: must be a pod")
+        raise BadCallError("Pod: must be a pod")
     if isinstance(names, list):
         return FilterCall(pod, tuple(str(name) for name in names), None, capital)
     items = None
     if isinstance(nodes, dict):
         items = next((value for key, value in nodes.items() if str(key).lower() == "items"), None) or []
     if not isinstance(items, list):
-        raise BadCall("Nodes, NodeNames: one of them is required")
+        raise BadCallError("Nodes, NodeNames: one of them is required")
     try:
         return FilterCall(pod, tuple(str(name_of(node)) for node in items), tuple(items), capital)
     except UNREADABLE as error:
-        raise BadCall("Nodes: must be nodes with names") from error
+        raise BadCallError("Nodes: must be nodes with names") from error
 
 
 def filter_result(call: FilterCall, refusals: Mapping[str, str]) -> dict[str, Any]:
@@ -92,13 +92,13 @@ def filter_error(text: str) -> dict[str, Any]:
 def read_bind(body: bytes) -> BindCall:
     """ExtenderBindingArgs.
 
-    Raises BadCall.
+    Raises BadCallError.
     """
     read, capital = _read(body)
     found = {name: read.get(name.lower()) for name in ("PodName", "PodNamespace", "PodUID", "Node")}
     for name in ("PodName", "PodNamespace", "Node"):
         if not isinstance(found[name], str) or not found[name]:
-            raise BadCall(f"{name}: must be a name")
+            raise BadCallError(f"{name}: must be a name")
     return BindCall(
         str(found["PodName"]), str(found["PodNamespace"]), str(found["PodUID"] or ""), str(found["Node"]), capital
     )

@@ -10,7 +10,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import TFJobError
 from mews.systems.kod2.podspec import pod_of_task, service_of_task
 from mews.systems.kod2.tfjob import Replicas, Role, TFJob, read_tfjob
 
@@ -29,7 +29,7 @@ LARGEST = 2**63 - 1
 def checked_tfjob(obj: Object) -> TFJob:
     """The TFJob in an object, whatever it holds.
 
-    Raises BadTFJob.
+    Raises TFJobError.
     """
     try:
         job = read_tfjob(obj)
@@ -41,7 +41,7 @@ def checked_tfjob(obj: Object) -> TFJob:
             pod_info(pod_of_task(job, obj, task, node="node"))
             service_of_task(job, obj, task)
     except MALFORMED as error:
-        raise BadTFJob(f"spec: cannot be read: {type(error).__name__}: {error}") from error
+        raise TFJobError(f"spec: cannot be read: {type(error).__name__}: {error}") from error
     return job
 
 
@@ -56,10 +56,10 @@ def template_info(replicas: Replicas) -> PodInfo:
 def _check_size(job: TFJob) -> None:
     count = sum(_most(job, found) for found in job.roles.values())
     if count > MOST_TASKS:
-        raise BadTFJob(f"spec: {count} tasks, maxReplicas included: must be {MOST_TASKS} or fewer")
+        raise TFJobError(f"spec: {count} tasks, maxReplicas included: must be {MOST_TASKS} or fewer")
     entry = len(f'"{job.name}-evaluator-{count}.{job.namespace}.svc:65535",')
     if count * entry > _ENVIRONMENT_LENGTH:
-        raise BadTFJob(
+        raise TFJobError(
             f"spec: {count} tasks, maxReplicas included: TF_CONFIG lists all of them and would be longer than "
             f"{_ENVIRONMENT_LENGTH} bytes, the most that Linux gives a program"
         )
@@ -73,12 +73,12 @@ def _most(job: TFJob, replicas: Replicas) -> int:
 def _check_name(job: TFJob) -> None:
     longest = max((f"{job.name}-{found.role.task}-{_most(job, found) - 1}" for found in job.roles.values()), key=len)
     if not _LABEL.fullmatch(job.name):
-        raise BadTFJob(
+        raise TFJobError(
             f"metadata.name: {job.name!r}: must be a DNS-1035 label (small letters, digits and '-', a letter first, no "
             "'-' last): its tasks' services are named after it"
         )
     if len(longest) > _LABEL_LENGTH:
-        raise BadTFJob(
+        raise TFJobError(
             f"metadata.name: {job.name!r}: its task {longest!r} has a name of {len(longest)} characters: must be "
             f"{_LABEL_LENGTH} at the most, for its service"
         )
@@ -91,9 +91,9 @@ def _check_quantities(replicas: Replicas) -> None:
         try:
             value = parse(given)
         except ValueError as error:
-            raise BadTFJob(f"{where}.{place}: {given!r}: {error}") from error
+            raise TFJobError(f"{where}.{place}: {given!r}: {error}") from error
         if not 0 <= value <= LARGEST:
-            raise BadTFJob(f"{where}.{place}: {given!r}: must be from 0 to {LARGEST}")
+            raise TFJobError(f"{where}.{place}: {given!r}: must be from 0 to {LARGEST}")
 
 
 def is_amount(quantity: Any) -> bool:

@@ -24,7 +24,7 @@ from mews.kube.scheduling.podinfo import Amounts, pod_info
 from mews.systems.kod2.checks import MALFORMED, checked_tfjob
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.defaults import JobDefaults
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import TFJobError
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.podspec import owner_uid, task_of
 from mews.systems.kod2.status import generation_of
@@ -84,7 +84,7 @@ class ClusterCache:
                 yield found
 
     async def write_status(self, tfjob: Object, status: Object) -> Object:
-        """Write a status; nothing is written where nothing changed. Raises ApiError or Unavailable."""
+        """Write a status; nothing is written where nothing changed. Raises ApiError or UnavailableError."""
         if status == (tfjob.get("status") or {}):
             return tfjob
         written = await self._kube.replace(
@@ -94,7 +94,7 @@ class ClusterCache:
         return written
 
     def spec_of(self, tfjob: Object) -> TFJob:
-        """The TFJob as values. Raises BadTFJob."""
+        """The TFJob as values. Raises TFJobError."""
         uid, generation = uid_of(tfjob), generation_of(tfjob)
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
@@ -105,7 +105,7 @@ class ClusterCache:
         """The same, None for a bad one."""
         try:
             return self.spec_of(tfjob)
-        except BadTFJob:
+        except TFJobError:
             return None
 
     def _tfjob_changed(self, old: Object | None, new: Object | None) -> None:

@@ -4,8 +4,8 @@
 
     Kod2Error
     ├── ConfigError   the operator's configuration file cannot be used; one line
-    ├── BadTFJob      a TFJob that the schema lets through and that cannot be run; the message is for its author
-    └── TaskRefusal   a task's pod or service that is not let in
+    ├── TFJobError      a TFJob that the schema lets through and that cannot be run; the message is for its author
+    └── TaskRefusalError   a task's pod or service that is not let in
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Kod2ConfigError(Kod2Error):
     """The configuration cannot be used; one line with file, place, value and what is allowed."""
 
 
-class BadTFJob(Kod2Error):
+class TFJobError(Kod2Error):
     """A TFJob that cannot be run: field, value and what is allowed."""
 
 
-class TaskRefusal(Kod2Error):
+class TaskRefusalError(Kod2Error):
     """A task's pod or service that is not let in: by the API server, or its kubelet again and again.
 
     ``reason`` as an event's; ``for_ever``: the same would never be let in; ``at_once``: no use in trying it a little

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from zlib import crc32
 
-from mews.kube.api.errors import AlreadyExists, ApiError, Unavailable
+from mews.kube.api.errors import AlreadyExistsError, ApiError, UnavailableError
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.resources import EVENTS
 from mews.kube.component import Context
@@ -47,7 +47,7 @@ class TFJobEventWriter:
     async def _write(self, event: Object) -> None:
         try:
             await self._post(event)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             name = event["involvedObject"]["name"]
             self._context.log.info("event %s about %s is lost: %s", event["reason"], name, error)
 
@@ -77,7 +77,7 @@ class TFJobEventWriter:
         name, namespace, now = event["metadata"]["name"], event["metadata"]["namespace"], event["lastTimestamp"]
         try:
             await self._context.kube.create(EVENTS, event, namespace=namespace)
-        except AlreadyExists:
+        except AlreadyExistsError:
             known = await self._context.kube.get(EVENTS, name, namespace=namespace)
             change = {"count": int(known.get("count") or 1) + 1, "lastTimestamp": now}
             await self._context.kube.patch(EVENTS, name, change, namespace=namespace)

@@ -22,7 +22,7 @@ from typing import Any
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.system.journal import Line, condition_changes
 from mews.kube.system.system import KindLine
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import TFJobError
 from mews.systems.kod2.tfjob import read_tfjob
 
 
@@ -58,7 +58,7 @@ def _bounds(tfjob: Object) -> Iterator[dict[str, Any]]:
     """What its spec says; nothing of one that cannot be read."""
     try:
         job = read_tfjob(tfjob)
-    except BadTFJob:
+    except TFJobError:
         return
     yield {"min": job.minimum, "max": job.maximum, "backoff_limit": job.backoff_limit}
 

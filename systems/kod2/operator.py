@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import (
     Object,
     is_deleting,
@@ -170,7 +170,7 @@ class Kod2Operator:
             key = await self._queue.get()
             try:
                 await (self._pass() if key == PASS else self._sync(key))
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 self._metrics.count(Kod2Counter.RETRIES)
                 self._context.log.info("%s is tried again: %s", key, error)
                 self._queue.retry(key)
@@ -258,7 +258,7 @@ class Kod2Operator:
         failed over it, the others go on without that job, which passes leave alone for a while."""
         try:
             await act
-        except Unavailable:
+        except UnavailableError:
             raise  # nobody's could be done
         except Exception as error:
             times = self._left_alone.get(key, (0, 0.0))[0]

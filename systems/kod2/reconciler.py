@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import (
     Object,
     is_deleting,
@@ -24,7 +24,7 @@ from mews.kube.component import Context, record
 from mews.systems.kod2 import status as statuses
 from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig, Scheduling
-from mews.systems.kod2.errors import BadTFJob, TaskRefusal
+from mews.systems.kod2.errors import TaskRefusalError, TFJobError
 from mews.systems.kod2.events import TFJobEventWriter
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.metrics import Kod2Counter, Kod2Metrics
@@ -75,7 +75,7 @@ class Reconciler:
         """Jobs with a task whose node has no room for it yet."""
 
     async def sync(self, tfjob: Object) -> None:
-        """Bring one TFJob a step further. Raises ApiError or Unavailable; asked again it goes on from there."""
+        """Bring one TFJob a step further. Raises ApiError or UnavailableError; asked again it goes on from there."""
         if is_managed_elsewhere(tfjob):
             return
         status = statuses.status_of(tfjob)
@@ -84,7 +84,7 @@ class Reconciler:
             return
         try:
             job = self._checked(tfjob)
-        except BadTFJob as error:
+        except TFJobError as error:
             await self._end(tfjob, status, JobOutcome("Failed", "TFJobFailedValidation", str(error)))
             return
         if job.suspend:
@@ -104,7 +104,7 @@ class Reconciler:
         job = self._cache.spec_of(tfjob)
         asks = [self._view.template(job, replicas) for replicas in job.roles.values()]
         if not self._is_baseline and not any(info.request("cpu") or info.request("memory") for info in asks):
-            raise BadTFJob(
+            raise TFJobError(
                 "spec.tfReplicaSpecs: no task requests CPU or memory, so none can be placed: set resources.requests, "
                 "or the operator's default_cpu or default_memory"
             )
@@ -190,7 +190,7 @@ class Reconciler:
             await self._create(tfjob, job, tasks, pods)
             if left_s is not None:
                 self._again(job.key, left_s)
-        except TaskRefusal as refusal:
+        except TaskRefusalError as refusal:
             await self._refused(tfjob, job, status, refusal)
 
     def _tasks(self, job: TFJob, status: Status) -> dict[str, str | None]:
@@ -285,7 +285,7 @@ class Reconciler:
                 await self._events.emit(found, "Warning", status.get("reason") or "PodFailed", why)
             if tries + 1 >= _REJECTIONS and self._is_careful:
                 self._refusals.pop((job.uid, task))
-                raise TaskRefusal(task, status.get("reason") or "PodFailed", f"{why} (time {tries + 1} in a row)")
+                raise TaskRefusalError(task, status.get("reason") or "PodFailed", f"{why} (time {tries + 1} in a row)")
         await self._writer.delete(PODS, pod)
 
     @property
@@ -341,7 +341,7 @@ class Reconciler:
 
     # What is not let in
 
-    async def _refused(self, tfjob: Object, job: TFJob, status: Status, refusal: TaskRefusal) -> None:
+    async def _refused(self, tfjob: Object, job: TFJob, status: Status, refusal: TaskRefusalError) -> None:
         """A pod or service of the job is not let in: what can never be ends the job; else it gives back the room that
         it does not use, and tries again later and later."""
         if refusal.for_ever:
@@ -436,7 +436,7 @@ class Reconciler:
         options = DeleteOptions(preconditions=Preconditions(uid=uid_of(tfjob)), propagation="Background")
         try:
             await self._context.kube.delete(TFJOBS, name, namespace=namespace, options=options)
-        except NotFound:
+        except NotFoundError:
             return
         await self._events.emit(tfjob, "Normal", "SuccessfulDeleteJob", f"Deleted job: {name}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import TFJobError
 
 CONTAINER = "tensorflow"
 PORT_NAME, PORT = "tfjob-port", 2222
@@ -138,19 +138,19 @@ _NO_WORKERS = Replicas(Role.WORKER, 0, RestartPolicy.NEVER, MappingProxyType({})
 def read_tfjob(obj: Object) -> TFJob:
     """The TFJob in an object that the schema has let through.
 
-    Raises BadTFJob.
+    Raises TFJobError.
     """
     spec = obj.get("spec") or {}
     roles = {role: _replicas(role, given) for role, given in _roles(spec.get("tfReplicaSpecs") or {})}
     roles = {role: found for role, found in roles.items() if found.count}
     if not roles:
-        raise BadTFJob("spec.tfReplicaSpecs: a TFJob needs at least one replica")
+        raise TFJobError("spec.tfReplicaSpecs: a TFJob needs at least one replica")
     if Role.CHIEF in roles and Role.MASTER in roles:
-        raise BadTFJob("spec.tfReplicaSpecs: Chief and Master are two names of one role; give one of them")
+        raise TFJobError("spec.tfReplicaSpecs: Chief and Master are two names of one role; give one of them")
     policy = _run_policy(spec)
     workers = roles.get(Role.WORKER, _NO_WORKERS).count
     if not workers and spec.get("elasticPolicy") is not None:
-        raise BadTFJob("spec.elasticPolicy: bounds the workers, and spec.tfReplicaSpecs has none")
+        raise TFJobError("spec.elasticPolicy: bounds the workers, and spec.tfReplicaSpecs has none")
     minimum, maximum = _bounds(spec.get("elasticPolicy"), workers)
     return TFJob(
         namespace=namespace_of(obj),
@@ -194,7 +194,7 @@ def _roles(given: Mapping[str, Any]) -> list[tuple[Role, Mapping[str, Any]]]:
     for name in sorted(given):
         if name.lower() not in by_name:
             allowed = ", ".join(role.value for role in Role)
-            raise BadTFJob(f"spec.tfReplicaSpecs.{name}: unknown replica type; must be one of {allowed}")
+            raise TFJobError(f"spec.tfReplicaSpecs.{name}: unknown replica type; must be one of {allowed}")
         found.append((by_name[name.lower()], given[name]))
     return found
 
@@ -203,14 +203,14 @@ def _replicas(role: Role, given: Mapping[str, Any]) -> Replicas:
     where = f"spec.tfReplicaSpecs.{role.value}"
     count = int(given.get("replicas", 1) if given.get("replicas") is not None else 1)
     if role in (Role.CHIEF, Role.MASTER) and count > 1:
-        raise BadTFJob(f"{where}.replicas: {count}: there is at most one")
+        raise TFJobError(f"{where}.replicas: {count}: there is at most one")
     template = given.get("template") or {}
     containers = (template.get("spec") or {}).get("containers") or []
     if not any(container.get("name") == CONTAINER for container in containers):
         names = ", ".join(str(container.get("name")) for container in containers) or "none"
-        raise BadTFJob(f"{where}.template.spec.containers: must have one named {CONTAINER!r}; there is: {names}")
+        raise TFJobError(f"{where}.template.spec.containers: must have one named {CONTAINER!r}; there is: {names}")
     if not all(container.get("image") for container in containers):
-        raise BadTFJob(f"{where}.template.spec.containers: each needs an image")
+        raise TFJobError(f"{where}.template.spec.containers: each needs an image")
     return Replicas(role, count, RestartPolicy(given.get("restartPolicy") or RestartPolicy.NEVER), template)
 
 
@@ -220,7 +220,7 @@ def _bounds(policy: Mapping[str, Any] | None, replicas: int) -> tuple[int, int]:
     low, high = policy.get("minReplicas"), policy.get("maxReplicas")
     minimum, maximum = 1 if low is None else int(low), replicas if high is None else int(high)
     if not 1 <= minimum <= replicas <= maximum:
-        raise BadTFJob(
+        raise TFJobError(
             f"spec.elasticPolicy: minReplicas {minimum}, Worker.replicas {replicas}, maxReplicas {maximum}: must be "
             "1 <= minReplicas <= replicas <= maxReplicas"
         )

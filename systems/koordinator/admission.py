@@ -15,7 +15,7 @@ from typing import Any
 from mews.kube.api.objects import Object, annotations_of, containers_of, init_containers_of, name_of, namespace_of
 from mews.kube.api.quantities import whole
 from mews.systems.koordinator.devices import quantities
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.names import (
     ALIASES,
     ALLOCATED,
@@ -57,7 +57,7 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
     beside them. An allocation that it is created with, being a copy of another pod, is not its own and goes. What a
     kubelet shows of a pod of its own files stays: it runs already.
 
-    Raises InvalidRequest where a container says an amount twice and differently, or under two names, and where
+    Raises InvalidRequestError where a container says an amount twice and differently, or under two names, and where
     somebody has placed the pod.
     """
     devices = has_devices(pod)
@@ -68,7 +68,7 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
     if not devices:
         return made
     if node := pod["spec"].get("nodeName"):
-        raise InvalidRequest(f"spec.nodeName: {node}: a pod that asks for devices is placed by {scheduler} alone")
+        raise InvalidRequestError(f"spec.nodeName: {node}: a pod that asks for devices is placed by {scheduler} alone")
     made["spec"]["schedulerName"] = scheduler
     for container in _containers(made):
         if any(map(_is_device, _named(container))):
@@ -120,11 +120,11 @@ def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
             if _is_device(name):
                 value = whole(quantity)
                 if amounts.setdefault(today(name), value) != value:
-                    raise InvalidRequest(
+                    raise InvalidRequestError(
                         f"{where}: {name}: {quantity}: it is requested as {amounts[today(name)]} as well"
                     )
                 if today(name) in named:
-                    raise InvalidRequest(f"{where}: {today(name)} is requested under two names")
+                    raise InvalidRequestError(f"{where}: {today(name)} is requested under two names")
                 named.add(today(name))
     translated = _translated(amounts, device_plugin=device_plugin)
     for side in ("limits", "requests"):

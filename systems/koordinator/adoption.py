@@ -8,7 +8,7 @@ from mews.kube.api.objects import Object, is_terminal, uid_of
 from mews.kube.component import Context, record
 from mews.kube.runtimehook.port import HookError, HookRequest, RunningEnvironment
 from mews.kube.system.ports import NodeAccess
-from mews.systems.koordinator.checkpoint import BadCheckpoint, adopted, placed_by, read_checkpoint
+from mews.systems.koordinator.checkpoint import CheckpointFormatError, adopted, placed_by, read_checkpoint
 from mews.systems.koordinator.devices import CheckpointEntry, NodeDeviceReport
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.names import NVIDIA
@@ -60,7 +60,7 @@ class Adoption:
             return
         try:
             self._read, self._text = read_checkpoint(text), text
-        except BadCheckpoint as error:
+        except CheckpointFormatError as error:
             record(self._context.log, "checkpoint-unreadable", node=self._node.name, error=str(error))
 
     async def _found(

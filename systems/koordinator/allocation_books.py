@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from mews.kube.system.journal import Line
 from mews.systems.koordinator.allocations import Allocations, DeviceAllocation, parse_allocations
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG, POD_GROUP_NEWS
 from mews.systems.koordinator.names import ALLOCATED, HINT, JOINT
 
@@ -81,7 +81,7 @@ class AllocationBooks:
         node = line.fields["node"]
         try:
             report = parse({"metadata": {"name": node}, "spec": {"devices": line.fields["devices"]}})
-        except BadDeviceObject:
+        except BadDeviceError:
             return  # that is law 12's
         # The one before as well: what is written after a Device is read may follow the next one in the journal.
         self.reports[node] = [*self.reports.get(node, ())[-7:], DeviceReport(line, report)]
@@ -114,7 +114,7 @@ class AllocationBooks:
         pod.annotated = line if changed[ALLOCATED] is not None else None
         try:
             pod.allocations = parse_allocations(changed[ALLOCATED] or "{}")
-        except BadDeviceObject:
+        except BadDeviceError:
             pod.allocations = ()
 
     def report(self, node: str, before: int) -> DeviceReport | None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mews.kube.api.objects import Object, annotations_of, key_of
 from mews.systems.koordinator.devices import Amounts, a_list, a_number, amounts, an_object, parsed_json, quantities
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.names import ALLOCATED, first_of
 
 
@@ -39,7 +39,7 @@ Allocations = tuple[DeviceAllocation, ...]
 def allocations_of(pod: Object) -> Allocations:
     """The devices that a pod's annotation names; () for a pod without one.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     text = annotations_of(pod).get(ALLOCATED, "")
     return parse_allocations(text, f"{key_of(pod)}: {ALLOCATED}") if text else ()
@@ -48,11 +48,11 @@ def allocations_of(pod: Object) -> Allocations:
 def parse_allocations(text: str, where: str = ALLOCATED) -> Allocations:
     """An annotation's allocations, the seed's spellings included.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     by_type = parsed_json(text, where)
     if not isinstance(by_type, Mapping):
-        raise BadDeviceObject(f"{where}: must be {{type: [{{minor, resources}}]}}")
+        raise BadDeviceError(f"{where}: must be {{type: [{{minor, resources}}]}}")
     found: list[DeviceAllocation] = []
     for kind, listed in by_type.items():
         for index, value in enumerate(a_list(listed, f"{where}.{kind}")):

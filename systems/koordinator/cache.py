@@ -12,7 +12,7 @@ from typing import Any
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, labels_of, name_of, node_name_of, uid_of
 from mews.systems.koordinator.allocations import allocations_of
 from mews.systems.koordinator.devices import GpuPartition, NodeDeviceReport, parse, partition_policy, quantities
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.hints import Exclusive, hints_of
 from mews.systems.koordinator.names import ALLOCATED, GPU, GPU_MODEL
 from mews.systems.koordinator.partition_tables import table_of_model, with_node_table
@@ -61,7 +61,7 @@ class NodeDeviceCache:
     def set_device(self, device: Object) -> None:
         """A Device is there or has changed.
 
-        Raises BadDeviceObject; what was known before stays.
+        Raises BadDeviceError; what was known before stays.
         """
         self._report(parse(device))
 
@@ -74,7 +74,7 @@ class NodeDeviceCache:
     def set_node(self, node: Object) -> None:
         """A Node's labels say which GPUs may be given together where its Device does not.
 
-        Raises BadDeviceObject; what was known before stays.
+        Raises BadDeviceError; what was known before stays.
         """
         labels, name = labels_of(node), name_of(node)
         table = table_of_model(labels.get(GPU_MODEL, "")), partition_policy(node, f"Node {name}")
@@ -135,7 +135,7 @@ class NodeDeviceCache:
         """A pod is bound, as the API says: its annotation counts, until it ends. One that is not bound has nothing,
         whatever its annotation says.
 
-        Raises BadDeviceObject; what was known of the pod before stays.
+        Raises BadDeviceError; what was known of the pod before stays.
         """
         if is_terminal(pod):
             self.remove_pod(uid_of(pod))
@@ -146,7 +146,7 @@ class NodeDeviceCache:
         allocations = allocations_of(pod)
         try:
             exclusive = exclusive_of(annotations_of(pod))
-        except InvalidRequest:
+        except InvalidRequestError:
             exclusive = {}  # it was placed by somebody who did not mind
         self._annotated.add(uid)
         self._put(node, PodUse(uid, key_of(pod), allocations, exclusive))
@@ -198,7 +198,7 @@ def _kinds_of(report: NodeDeviceReport) -> dict[str, str]:
 def exclusive_of(annotations: Mapping[str, str]) -> dict[str, Exclusive]:
     """The types of which a pod wants its devices for itself.
 
-    Raises InvalidRequest.
+    Raises InvalidRequestError.
     """
     return {kind: hint.exclusive for kind, hint in hints_of(annotations).by_type.items() if hint.exclusive}
 

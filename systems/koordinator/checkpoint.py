@@ -16,20 +16,22 @@ from mews.systems.koordinator.errors import KoordinatorError
 from mews.systems.koordinator.names import ALLOCATED
 
 
-class BadCheckpoint(KoordinatorError):
+class CheckpointFormatError(KoordinatorError):
     """A kubelet's checkpoint cannot be read; one line."""
 
 
 def read_checkpoint(text: str) -> tuple[CheckpointEntry, ...]:
     """All entries, each with its devices in order of NUMA nodes; those of one container and resource are one.
 
-    Raises BadCheckpoint.
+    Raises CheckpointFormatError.
     """
     try:
         listed = json.loads(text)["Data"]["PodDeviceEntries"] or ()
         return tuple(_entry(each) for each in listed)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise BadCheckpoint(f"kubelet_internal_checkpoint: {error!r}: must be a checkpoint of kubelet 1.34") from error
+        raise CheckpointFormatError(
+            f"kubelet_internal_checkpoint: {error!r}: must be a checkpoint of kubelet 1.34"
+        ) from error
 
 
 def _entry(each: Mapping[str, Any]) -> CheckpointEntry:

@@ -8,7 +8,7 @@ from typing import Any
 from mews.kube.api.objects import Object, annotations_of, is_terminal, labels_of, name_of, namespace_of, uid_of
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_of
 from mews.systems.koordinator.devices import CheckpointEntry, NodeDevice, NodeDeviceReport, as_object
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.names import CHECKPOINTS, FOUND, GPU, LINKS, OLD_CHECKPOINTS
 
 _NOTES = (LINKS, CHECKPOINTS, FOUND, OLD_CHECKPOINTS)
@@ -69,7 +69,7 @@ def live_allocations(pods: Iterable[Object]) -> dict[str, tuple[Object, tuple[De
             continue
         try:
             given = allocations_of(pod)
-        except BadDeviceObject:
+        except BadDeviceError:
             continue
         if given:
             found[uid_of(pod)] = (pod, given)

@@ -8,7 +8,7 @@ from mews.kube.component import record
 from mews.kube.events import EventRecorder, reference
 from mews.kube.scheduling.framework import Handle
 from mews.systems.koordinator.cache import NodeDeviceCache
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.names import DEVICES
 
 
@@ -31,7 +31,7 @@ class DeviceWatch:
             return
         try:
             self._cache.set_node(new)
-        except BadDeviceObject as bad:
+        except BadDeviceError as bad:
             self._warn(new, "UnreadableLabel", str(bad), kind=NODES.kind)
 
     def _device_changed(self, old: Object | None, new: Object | None) -> None:
@@ -41,7 +41,7 @@ class DeviceWatch:
             return
         try:
             self._cache.set_device(new)
-        except BadDeviceObject as bad:
+        except BadDeviceError as bad:
             record(self._handle.context.log, "device-unreadable", node=name_of(new), error=str(bad))
             self._warn(new, "UnreadableDevice", str(bad))
             return

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from mews.kube.api.objects import Object, annotations_of, labels_of, name_of
 from mews.kube.api.quantities import canonical, whole
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.names import (
     CHECKPOINTS,
     DEVICES,
@@ -129,7 +129,7 @@ class NodeDeviceReport(Struct, frozen=True):
 def parse(obj: Object) -> NodeDeviceReport:
     """What a Device object says, the seed's spellings included.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     where = f"Device {name_of(obj)}"
     notes = annotations_of(obj)
@@ -138,7 +138,7 @@ def parse(obj: Object) -> NodeDeviceReport:
     seen: set[tuple[str, int]] = set()
     for i, device in enumerate(devices):
         if (device.type, device.minor) in seen:
-            raise BadDeviceObject(f"{where}: spec.devices[{i}].minor: {device.minor}: of another {device.type} already")
+            raise BadDeviceError(f"{where}: spec.devices[{i}].minor: {device.minor}: of another {device.type} already")
         seen.add((device.type, device.minor))
     entries = {key: parse_checkpoints(notes.get(key, ""), f"{where}: {key}") for key in _CHECKPOINT_NOTES}
     return NodeDeviceReport(
@@ -156,11 +156,11 @@ def parse(obj: Object) -> NodeDeviceReport:
 def partition_policy(obj: Object, where: str) -> bool:
     """Whether nothing but partitions may be given, by the labels of a Device or Node.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     policy = labels_of(obj).get(PARTITION_POLICY, "")
     if policy not in ("", "Honor", "Prefer"):
-        raise BadDeviceObject(f"{where}: {PARTITION_POLICY}: {policy!r}: must be Honor or Prefer")
+        raise BadDeviceError(f"{where}: {PARTITION_POLICY}: {policy!r}: must be Honor or Prefer")
     return policy == "Honor"
 
 
@@ -170,16 +170,16 @@ _CHECKPOINT_NOTES = (CHECKPOINTS, OLD_CHECKPOINTS, FOUND)
 def amounts(quantities: Mapping[str, Any] | None, where: str) -> dict[str, int]:
     """Quantities by today's names.
 
-    Raises BadDeviceObject for one that is none, or is below 0.
+    Raises BadDeviceError for one that is none, or is below 0.
     """
     found = {}
     for name, quantity in an_object(quantities, where).items():
         try:
             value = whole(quantity)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise BadDeviceObject(f"{where}.{name}: {error}") from None
+            raise BadDeviceError(f"{where}.{name}: {error}") from None
         if value < 0:
-            raise BadDeviceObject(f"{where}.{name}: {quantity}: must not be below 0")
+            raise BadDeviceError(f"{where}.{name}: {quantity}: must not be below 0")
         found[today(name)] = value
     return found
 
@@ -196,10 +196,10 @@ def _device(value: Any, where: str) -> NodeDevice:
     listed = an_object(value, where)
     kind = first_of(listed, "type", "deviceType")
     if not isinstance(kind, str) or not kind:
-        raise BadDeviceObject(f"{where}.type: {_short(kind)}: must be a type of device")
+        raise BadDeviceError(f"{where}.type: {_short(kind)}: must be a type of device")
     minor = a_number(listed.get("minor") or 0, f"{where}.minor")
     if minor < 0:
-        raise BadDeviceObject(f"{where}.minor: {minor}: must not be below 0")
+        raise BadDeviceError(f"{where}.minor: {minor}: must not be below 0")
     place = an_object(listed.get("topology"), f"{where}.topology")
     resources = first_of(listed, "resources", "resource", "resouurces")
     return NodeDevice(
@@ -238,47 +238,47 @@ def _labels(value: Any, where: str) -> dict[str, str]:
 def parsed_json(text: str, where: str) -> Any:
     """A JSON text.
 
-    Raises BadDeviceObject where it is none.
+    Raises BadDeviceError where it is none.
     """
     try:
         return json.loads(text)
     except (ValueError, TypeError) as error:
-        raise BadDeviceObject(f"{where}: {error}: must be JSON") from None
+        raise BadDeviceError(f"{where}: {error}: must be JSON") from None
     except RecursionError:
-        raise BadDeviceObject(f"{where}: is nested too deeply: must be JSON") from None
+        raise BadDeviceError(f"{where}: is nested too deeply: must be JSON") from None
 
 
 def an_object(value: Any, where: str) -> Mapping[str, Any]:
     """An object, or {} for what is not there.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise BadDeviceObject(f"{where}: {_short(value)}: must be an object")
+        raise BadDeviceError(f"{where}: {_short(value)}: must be an object")
     return value
 
 
 def a_list(value: Any, where: str) -> Sequence[Any]:
     """A list, or () for what is not there.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     if value is None:
         return ()
     if not isinstance(value, (list, tuple)):
-        raise BadDeviceObject(f"{where}: {_short(value)}: must be a list")
+        raise BadDeviceError(f"{where}: {_short(value)}: must be a list")
     return value
 
 
 def a_number(value: Any, where: str) -> int:
     """A whole number.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadDeviceObject(f"{where}: {_short(value)}: must be a whole number")
+        raise BadDeviceError(f"{where}: {_short(value)}: must be a whole number")
     return value
 
 
@@ -299,9 +299,9 @@ def _links(text: str, where: str) -> tuple[DeviceLink, ...]:
                 bandwidth = a_number(link["bandwidth"], f"{where}.bandwidth")
                 found.append(DeviceLink(kind, (low, high), bandwidth, str(link.get("link") or "")))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, BadDeviceObject):
+        if isinstance(error, BadDeviceError):
             raise
-        raise BadDeviceObject(f"{where}: must be {{type: [{{minors: [a, b], bandwidth: MB/s}}]}}") from None
+        raise BadDeviceError(f"{where}: must be {{type: [{{minors: [a, b], bandwidth: MB/s}}]}}") from None
     return tuple(found)
 
 
@@ -315,27 +315,27 @@ def _partitions(text: str, where: str) -> tuple[GpuPartition, ...]:
             for each in partitions:
                 minors = tuple(sorted(a_number(minor, f"{where}.minors") for minor in each["minors"]))
                 if len(minors) != int(count):
-                    raise BadDeviceObject(f"{where}: {list(minors)}: must be {count} GPUs")
+                    raise BadDeviceError(f"{where}: {list(minors)}: must be {count} GPUs")
                 ring = whole(each.get("ringBusBandwidth") or 0)
                 score = a_number(each.get("allocationScore") or 0, f"{where}.allocationScore")
                 found.append(GpuPartition(minors, score, ring))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, BadDeviceObject):
+        if isinstance(error, BadDeviceError):
             raise
-        raise BadDeviceObject(f"{where}: must be {{count: [{{minors: […], allocationScore: n}}]}}") from None
+        raise BadDeviceError(f"{where}: must be {{count: [{{minors: […], allocationScore: n}}]}}") from None
     return tuple(found)
 
 
 def parse_checkpoints(text: str, where: str = CHECKPOINTS) -> tuple[CheckpointEntry, ...]:
     """Entries of an annotation of ``PodDevicesEntry``.
 
-    Raises BadDeviceObject.
+    Raises BadDeviceError.
     """
     if not text:
         return ()
     listed = parsed_json(text, where)
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
-        raise BadDeviceObject(f"{where}: must be a list of entries")
+        raise BadDeviceError(f"{where}: must be a list of entries")
     return tuple(
         CheckpointEntry(
             str(each.get("podUID") or ""),

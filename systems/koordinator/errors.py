@@ -4,8 +4,8 @@
 
     KoordinatorError
     ├── KoordinatorConfigError  it cannot be run like that
-    ├── BadDeviceObject         a Device, or an annotation about devices, that cannot be read
-    └── InvalidRequest          a pod asks for devices in a way that nobody could serve
+    ├── BadDeviceError         a Device, or an annotation about devices, that cannot be read
+    └── InvalidRequestError          a pod asks for devices in a way that nobody could serve
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class KoordinatorConfigError(KoordinatorError):
     """It cannot be run like that; one line with what is allowed."""
 
 
-class BadDeviceObject(KoordinatorError):
+class BadDeviceError(KoordinatorError):
     """A Device object, or an annotation about devices, is not in the form of section 1; one line with the place."""
 
 
-class InvalidRequest(KoordinatorError):
+class InvalidRequestError(KoordinatorError):
     """A pod's request that no node can serve; the text is what the scheduler says of the pod."""

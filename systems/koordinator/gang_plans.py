@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, namespace_of, node_name_of, uid_of
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.gangs import GangLabel, GangMember, GangPlacement, gang_of
 from mews.systems.koordinator.names import MIN_AVAILABLE, POD_GROUP
 from mews.systems.koordinator.requests import DeviceAsk
@@ -51,7 +51,7 @@ class GangState(Struct, frozen=True):
     def members(self, ask_of: AskOf) -> tuple[GangMember, ...]:
         """The pending pods that ask for devices, with what they ask.
 
-        Raises InvalidRequest.
+        Raises InvalidRequestError.
         """
         asks = ((pod, ask_of(pod)) for pod in self.pending)
         return tuple(GangMember(pod.uid, pod.key, ask) for pod, ask in asks if ask is not None)
@@ -98,7 +98,7 @@ class Gangs:
     def state(self, pod: PodInfo) -> GangState | None:
         """The gang of a pod, with the pod itself; None for a pod of none.
 
-        Raises InvalidRequest.
+        Raises InvalidRequestError.
         """
         label = gang_of(pod.labels)
         if label is None:
@@ -123,7 +123,7 @@ class Gangs:
 def _check_agreement(label: GangLabel, pods: Iterable[Object]) -> None:
     numbers = sorted({labels_of(pod).get(MIN_AVAILABLE, "1") for pod in pods})
     if len(numbers) > 1:
-        raise InvalidRequest(f"pods of gang {label.name} differ in {MIN_AVAILABLE}: {', '.join(numbers)}")
+        raise InvalidRequestError(f"pods of gang {label.name} differ in {MIN_AVAILABLE}: {', '.join(numbers)}")
 
 
 def refusal(state: GangState) -> str:
@@ -137,9 +137,9 @@ def refusal(state: GangState) -> str:
 def one_node(state: GangState) -> str:
     """The node that the rest of a gang must join; "" where none of it has one.
 
-    Raises InvalidRequest where there are several.
+    Raises InvalidRequestError where there are several.
     """
     nodes = sorted(set(state.bound_to))
     if len(nodes) > 1:
-        raise InvalidRequest(f"gang {state.label.name} is on several nodes: {', '.join(nodes)}")
+        raise InvalidRequestError(f"gang {state.label.name} is on several nodes: {', '.join(nodes)}")
     return nodes[0] if nodes else ""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.systems.koordinator.allocations import Allocations, DeviceAllocation
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.hints import NO_HINT
 from mews.systems.koordinator.names import GPU, MIN_AVAILABLE, POD_GROUP, POD_GROUP_NAME
 from mews.systems.koordinator.policy import Choice, NoDevices, allocate, insufficient
@@ -35,15 +35,15 @@ class GangLabel(Struct, frozen=True):
 def gang_of(labels: Mapping[str, str]) -> GangLabel | None:
     """The gang that a pod's labels put it into; None for none.
 
-    Raises InvalidRequest.
+    Raises InvalidRequestError.
     """
     name, text = labels.get(POD_GROUP, ""), labels.get(MIN_AVAILABLE)
     if not name and text is not None and not labels.get(POD_GROUP_NAME):
-        raise InvalidRequest(f"{MIN_AVAILABLE}: must come with the name of a gang, {POD_GROUP}")
+        raise InvalidRequestError(f"{MIN_AVAILABLE}: must come with the name of a gang, {POD_GROUP}")
     if not name or text is None:
         return None  # by name alone it is a PodGroup's (``mews.systems.koordinator.coscheduling``)
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise InvalidRequest(f"{MIN_AVAILABLE}: {text!r}: must be a number from 1")
+        raise InvalidRequestError(f"{MIN_AVAILABLE}: {text!r}: must be a number from 1")
     return GangLabel(name, int(text))
 
 

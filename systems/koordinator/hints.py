@@ -14,7 +14,7 @@ from msgspec import Struct
 from mews.kube.api.quantities import whole
 from mews.kube.api.selectors import expression_holds, match_expressions
 from mews.systems.koordinator.devices import parsed_json
-from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
+from mews.systems.koordinator.errors import BadDeviceError, InvalidRequestError
 from mews.systems.koordinator.names import HINT, JOINT, PARTITION_SPEC
 
 Strategy = Literal["", "ApplyForAll", "RequestsAsCount"]
@@ -83,7 +83,7 @@ NO_HINTS = PodHints()
 def hints_of(annotations: Mapping[str, str]) -> PodHints:
     """Read a pod's annotations.
 
-    Raises InvalidRequest for what cannot be read or is not known.
+    Raises InvalidRequestError for what cannot be read or is not known.
     """
     try:
         return PodHints(
@@ -91,30 +91,30 @@ def hints_of(annotations: Mapping[str, str]) -> PodHints:
             _joint(_mapping(annotations, JOINT)) if JOINT in annotations else None,
             _partition(_mapping(annotations, PARTITION_SPEC)) if PARTITION_SPEC in annotations else None,
         )
-    except BadDeviceObject as error:
-        raise InvalidRequest(str(error)) from None
+    except BadDeviceError as error:
+        raise InvalidRequestError(str(error)) from None
 
 
 def _mapping(annotations: Mapping[str, str], key: str) -> Mapping[str, Any]:
     text = annotations.get(key, "")
     value = parsed_json(text, key) if text else {}
     if not isinstance(value, Mapping):
-        raise InvalidRequest(f"{key}: must be a JSON object")
+        raise InvalidRequestError(f"{key}: must be a JSON object")
     return value
 
 
 def _only(value: Any, where: str, *known: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidRequest(f"{where}: must be a JSON object")
+        raise InvalidRequestError(f"{where}: must be a JSON object")
     for key in value:
         if key not in known:
-            raise InvalidRequest(f"{where}.{key}: must be one of {', '.join(known)}")
+            raise InvalidRequestError(f"{where}.{key}: must be one of {', '.join(known)}")
     return value
 
 
 def _word(value: Any, allowed: tuple[str, ...], where: str) -> Any:
     if value not in allowed:
-        raise InvalidRequest(f"{where}: {value!r}: must be one of {', '.join(word for word in allowed if word)}")
+        raise InvalidRequestError(f"{where}: {value!r}: must be one of {', '.join(word for word in allowed if word)}")
     return value
 
 
@@ -128,7 +128,7 @@ def _selector(value: Any, where: str) -> Mapping[str, Any] | None:
         for expression in checked.get("matchExpressions") or ():
             expression_holds(expression, {})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidRequest(f"{where}: {error}: must be a label selector") from None
+        raise InvalidRequestError(f"{where}: {error}: must be a label selector") from None
     return checked
 
 
@@ -148,7 +148,7 @@ def _joint(value: Mapping[str, Any]) -> JointAllocation | None:
     joint = _only(value, JOINT, "deviceTypes", "requiredScope")
     types = joint.get("deviceTypes") or ()
     if not isinstance(types, list) or not all(isinstance(each, str) and each for each in types):
-        raise InvalidRequest(f"{JOINT}.deviceTypes: {types!r}: must be a list of types")
+        raise InvalidRequestError(f"{JOINT}.deviceTypes: {types!r}: must be a list of types")
     scope = _word(joint.get("requiredScope", ""), ("", "SamePCIe"), f"{JOINT}.requiredScope")
     return JointAllocation(tuple(dict.fromkeys(types)), scope == "SamePCIe") if types else None
 
@@ -160,5 +160,5 @@ def _partition(value: Mapping[str, Any]) -> PartitionSpec:
     try:
         bandwidth = whole(spec.get("ringBusBandwidth") or 0)
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise InvalidRequest(f"{PARTITION_SPEC}.ringBusBandwidth: {error}") from None
+        raise InvalidRequestError(f"{PARTITION_SPEC}.ringBusBandwidth: {error}") from None
     return PartitionSpec(policy == "Restricted", bandwidth)

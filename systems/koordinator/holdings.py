@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mews.kube.api.objects import Object
 from mews.kube.system.invariant import Held
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_of
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.names import DOMAIN, GPU, MEMORY, NVIDIA
 
 
@@ -15,7 +15,7 @@ def held_by_annotation(pod: Object) -> Iterator[Held]:
     """By type: what it has alone, and what it has a part of. Each container of a pod has all of it."""
     try:
         given = allocations_of(pod)
-    except BadDeviceObject:
+    except BadDeviceError:
         return
     for kind in sorted({each.type for each in given}):
         mine = [each for each in given if each.type == kind]

@@ -16,7 +16,7 @@ from mews.kube.deviceplugin.port import DeviceNode, Mount
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookRequest
 from mews.kube.system.facility import ContainerExtras
 from mews.systems.koordinator.allocations import DeviceAllocation, parse_allocations
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.host_devices import HostDevice
 from mews.systems.koordinator.names import ALLOCATED, CORE, GPU, HAMI_CORE, ISOLATION, MEMORY, RATIO, RDMA, VISIBLE
 from mews.systems.koordinator.visible import IndexedGpu, visible_text
@@ -48,7 +48,7 @@ def allocated(annotations: Mapping[str, str]) -> tuple[DeviceAllocation, ...]:
     try:
         text = annotations.get(ALLOCATED, "")
         return parse_allocations(text) if text else ()
-    except BadDeviceObject as error:
+    except BadDeviceError as error:
         raise HookError(str(error)) from error
 
 

@@ -11,7 +11,7 @@ from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, RunSta
 from mews.kube.system.journal import Line
 from mews.systems.koordinator.allocations import DeviceAllocation, parse_allocations
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.holdings import held_by_annotation
 from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN
 from mews.systems.koordinator.names import ALLOCATED, DOMAIN, MEMORY
@@ -61,7 +61,7 @@ class DevicesGiven(Invariant[RunState]):
             device = {"metadata": {"name": line.fields["node"]}, "spec": {"devices": line.fields["devices"]}}
             try:
                 self._reports[line.fields["node"]] = parse(device)
-            except BadDeviceObject as bad:
+            except BadDeviceError as bad:
                 yield Breach((line.fields["node"], "unreadable"), str(bad), line)
         elif line.event == DEVICE_WITHDRAWN:
             self._reports.pop(line.fields["node"], None)
@@ -165,5 +165,5 @@ def _allocations(pod: Object) -> tuple[DeviceAllocation, ...]:
         return ()
     try:
         return parse_allocations(annotations_of(pod)[ALLOCATED])
-    except BadDeviceObject:
+    except BadDeviceError:
         return ()

@@ -19,7 +19,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, labels_of, name_of, namespace_of, uid_of
 from mews.kube.system.system import KindLine
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.gang_terms import gang_id, needs_pod_group, terms_of_group, terms_of_pod
 from mews.systems.koordinator.gangs import gang_of
 
@@ -62,7 +62,7 @@ def _gang_of(pod: Object | None) -> dict[str, Any] | None:
         return None
     try:
         label = gang_of(labels_of(pod))
-    except InvalidRequest:
+    except InvalidRequestError:
         return None
     if label is not None:
         return {"gang": label.name, "min_available": label.min_available}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, labels_of, name_of, uid_of
 from mews.kube.api.quantities import parse as parse_quantity
 from mews.kube.api.resources import NODES, PODS
@@ -22,7 +22,7 @@ from mews.kube.system.ports import NodeAccess
 from mews.systems.koordinator.adoption import Adoption
 from mews.systems.koordinator.device_objects import device_patch, live_allocations, status_allocations, wanted_object
 from mews.systems.koordinator.devices import NodeDeviceReport, parse
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.gpu_health import GpuHealth
 from mews.systems.koordinator.hook import HookedNode, answer
 from mews.systems.koordinator.host_devices import PCI, HostDevice, HostDevices, by_bus
@@ -90,7 +90,7 @@ class Koordlet:
             return
         try:
             self._report = parse(there)
-        except BadDeviceObject as error:
+        except BadDeviceError as error:
             record(self._context.log, "device-unreadable", node=self._node.name, error=str(error))
             return
         self._health = GpuHealth(self._report.devices)
@@ -122,7 +122,7 @@ class Koordlet:
                     await self._look()
                     due_s = loop.time() + self._config.report_s
                     self._looked.set()
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "not-reported", node=self._node.name, error=str(error))
             if await self._wake.wait(min(self._config.poll_s, self._config.report_s)):
                 due_s = 0.0
@@ -172,16 +172,16 @@ class Koordlet:
         return self._withdrawals.withheld != before
 
     async def holders(self, uuid: str) -> list[str]:
-        """The pods that hold a GPU, asked of the API server itself. Raises ApiError, Unavailable."""
+        """The pods that hold a GPU, asked of the API server itself. Raises ApiError, UnavailableError."""
         listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
         return self._held_by(uuid, listed.items)
 
     async def claims(self, uuid: str) -> list[str]:
         """The Device while it offers a GPU (whatever this koordlet's watch shows), else pods without a node whose
-        annotation names it: their binding may be on its way. Raises ApiError, Unavailable."""
+        annotation names it: their binding may be on its way. Raises ApiError, UnavailableError."""
         try:
             there = parse(await self._context.kube.get(DEVICES, self._node.name))
-        except (NotFound, BadDeviceObject):
+        except (NotFoundError, BadDeviceError):
             return [f"{DEVICES.kind}/{self._node.name}"]  # it is written anew before anything leaves
         if any(device.id == uuid and device.health for device in there.devices):
             return [f"{DEVICES.kind}/{self._node.name}"]

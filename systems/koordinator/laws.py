@@ -15,7 +15,7 @@ from mews.systems.koordinator.allocation_books import AllocatedPod, AllocationBo
 from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.devices import NodeDevice
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.gpu_health import XID
 from mews.systems.koordinator.hints import hints_of
 from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG
@@ -371,7 +371,7 @@ def _disturbed(alone: AllocatedPod, other: AllocatedPod, report: DeviceReport) -
     """The types of which the first pod wants devices for itself that the other has part in."""
     try:
         hints = hints_of(alone.notes).by_type
-    except InvalidRequest:
+    except InvalidRequestError:
         return
     for kind, hint in hints.items():
         if not hint.exclusive:
@@ -394,7 +394,7 @@ def _switches(pod: AllocatedPod, report: DeviceReport) -> dict[str, frozenset[st
     """Type -> switches below which the pod's devices of it are; of the types that must be together."""
     try:
         hints = hints_of(pod.notes)
-    except InvalidRequest:
+    except InvalidRequestError:
         return {}
     if hints.joint is None or not hints.joint.same_pcie:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.clock import rest
@@ -50,7 +50,7 @@ class LeftAllocations:
                 pod = next((each for each in self._pods.items() if uid_of(each) == uid), None)
                 try:
                     now = await self._notes.clear_left(pod) if pod is not None else None
-                except (ApiError, Unavailable):
+                except (ApiError, UnavailableError):
                     continue
                 if now is not None:
                     self._cache.set_pod(now)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.client.port import KubeApi
 from mews.systems.koordinator.allocations import Allocations
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.devices import parse
-from mews.systems.koordinator.errors import BadDeviceObject
+from mews.systems.koordinator.errors import BadDeviceError
 from mews.systems.koordinator.names import DEVICES
 from mews.systems.koordinator.usage import NodeUse
 
@@ -16,11 +16,11 @@ async def still_offered(kube: KubeApi, node: str, allocations: Allocations, cach
     """Whether all of these are listed, healthy and held by nobody that another scheduler placed; False for a Device
     that is gone or cannot be read. ``cache`` knows which pods are ours, and which have ended.
 
-    Raises ApiError, Unavailable.
+    Raises ApiError, UnavailableError.
     """
     try:
         report = parse(await kube.get(DEVICES, node))
-    except (NotFound, BadDeviceObject):
+    except (NotFoundError, BadDeviceError):
         return False
     use = NodeUse.of(report)
     if not use.offers(allocations):

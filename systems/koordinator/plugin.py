@@ -35,7 +35,7 @@ from mews.systems.koordinator.cache import NodeDeviceCache, exclusive_of
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.coscheduling import Coscheduling
 from mews.systems.koordinator.device_watch import DeviceWatch
-from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
+from mews.systems.koordinator.errors import BadDeviceError, InvalidRequestError
 from mews.systems.koordinator.gang_plans import GangPlan, Gangs, GangState, gang_key, one_node, refusal
 from mews.systems.koordinator.gangs import GangPlacement, place_gang
 from mews.systems.koordinator.left_allocations import LeftAllocations
@@ -105,7 +105,7 @@ class DeviceShare:
         try:
             ask, gang = self._ask_of(pod), self._gangs.state(pod)
             node = one_node(gang) if gang is not None else ""
-        except InvalidRequest as invalid:
+        except InvalidRequestError as invalid:
             return unresolvable(str(invalid))
         counted = {name: value for name, value in pod.requests.items() if name.partition("/")[0] in COUNTED_GROUPS}
         if ask is None and not counted and gang is None:
@@ -187,7 +187,7 @@ class DeviceShare:
             return use
         try:
             ask = self._ask_of(other)
-        except InvalidRequest:
+        except InvalidRequestError:
             return use
         if ask is None:
             return use
@@ -215,7 +215,7 @@ class DeviceShare:
             return given if isinstance(given, NoDevices) else {"": given}
         try:
             members = attempt.gang.members(self._ask_of)
-        except InvalidRequest as invalid:
+        except InvalidRequestError as invalid:
             return NoDevices(str(invalid), hopeless=True)
         if not members:
             return {}
@@ -402,7 +402,7 @@ class DeviceShare:
             return
         try:
             self._cache.set_pod(new)
-        except BadDeviceObject as bad:
+        except BadDeviceError as bad:
             record(self._handle.context.log, "allocation-unreadable", pod=name_of(new), error=str(bad))
         key = gang_key(new)
         if self._gangs.set_pod(new) and key is not None:

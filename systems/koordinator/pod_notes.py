@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import Conflict, NotFound
+from mews.kube.api.errors import ConflictError, NotFoundError
 from mews.kube.api.objects import Object, annotations_of, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import KubeApi
@@ -13,7 +13,7 @@ _ATTEMPTS = 8
 
 
 class DeviceNotes:
-    """The annotation of pods that are on their way to a node. Methods raise ApiError and Unavailable.
+    """The annotation of pods that are on their way to a node. Methods raise ApiError and UnavailableError.
 
     A pod is bound at the very version that bears its annotation. So a scheduler that takes over has only to take the
     annotations of pods that are not bound off, and no binding of the one before can reach the server any more.
@@ -32,20 +32,20 @@ class DeviceNotes:
     async def bind(self, pod: PodInfo, node: str) -> None:
         """Bind it with that annotation; a change of the pod that leaves the annotation as it is does not matter.
 
-        Raises Conflict where it is not on the pod any more.
+        Raises ConflictError where it is not on the pod any more.
         """
         text, version = self._written[pod.uid]
         for _ in range(_ATTEMPTS):
             try:
                 await self._kube.bind(pod.namespace, pod.name, node, uid=pod.uid, resource_version=version)
-            except Conflict:
+            except ConflictError:
                 now = await self._kube.get(PODS, pod.name, namespace=pod.namespace)
                 version = str(now["metadata"]["resourceVersion"])
                 if uid_of(now) != pod.uid or node_name_of(now) or annotations_of(now).get(ALLOCATED) != text:
                     raise
             else:
                 return
-        raise Conflict(f"pods {pod.name!r} changes faster than it can be bound")
+        raise ConflictError(f"pods {pod.name!r} changes faster than it can be bound")
 
     def forget(self, uid: str) -> None:
         """The pod is bound."""
@@ -70,11 +70,11 @@ class DeviceNotes:
                 if node_name_of(now) or ALLOCATED not in annotations_of(now):
                     return now
                 return await self._patch(namespace, name, uid, None, str(now["metadata"]["resourceVersion"]))
-            except NotFound:
+            except NotFoundError:
                 return None
-            except Conflict:
+            except ConflictError:
                 continue
-        raise Conflict(f"pods {name!r} changes faster than its annotation can be taken off")
+        raise ConflictError(f"pods {name!r} changes faster than its annotation can be taken off")
 
     async def _patch(self, namespace: str, name: str, uid: str, text: str | None, version: str = "") -> Object:
         # The uid keeps a pod of the same name that came later from being annotated in its place.

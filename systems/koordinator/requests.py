@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from mews.systems.koordinator.devices import Amounts, NodeDevice
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.hints import (
     NO_HINT,
     NO_HINTS,
@@ -132,18 +132,18 @@ def ask_of(
 ) -> DeviceAsk | None:
     """What a pod with these requests, annotations and labels asks of devices; None for none.
 
-    ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequest.
+    ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequestError.
     """
     demands = parse_demands(requests, kinds)
     if not demands:
         return None
     isolation = (labels or {}).get(ISOLATION, HAMI_CORE)
     if isolation != HAMI_CORE:
-        raise InvalidRequest(f"{ISOLATION}: {isolation!r}: must be {HAMI_CORE}")
+        raise InvalidRequestError(f"{ISOLATION}: {isolation!r}: must be {HAMI_CORE}")
     hints = hints_of(annotations)
     asks_gpus = any(each.type == GPU for each in demands)
     if asks_gpus and hints.by_type.get(GPU, NO_HINT).strategy == "RequestsAsCount":
-        raise InvalidRequest(
+        raise InvalidRequestError(
             f"{HINT}.{GPU}.allocateStrategy: 'RequestsAsCount': a number of GPUs is asked for by {NVIDIA}"
         )
     return DeviceAsk(demands, hints)
@@ -157,7 +157,7 @@ def device_type(resource: str, kinds: Mapping[str, str] | None = None) -> str:
 def parse_demands(requests: Mapping[str, int], kinds: Mapping[str, str] | None = None) -> tuple[DeviceDemand, ...]:
     """The demands in a pod's requests.
 
-    Raises InvalidRequest for what no node could serve.
+    Raises InvalidRequestError for what no node could serve.
     """
     by_type: dict[str, dict[str, int]] = {}
     for name, value in requests.items():
@@ -166,7 +166,7 @@ def parse_demands(requests: Mapping[str, int], kinds: Mapping[str, str] | None =
             continue
         asked = by_type.setdefault(kind, {})
         if today(name) in asked:
-            raise InvalidRequest(f"{today(name)} is requested under two names")
+            raise InvalidRequestError(f"{today(name)} is requested under two names")
         asked[today(name)] = value
     return tuple(
         _gpu_demand(asked) if kind == GPU else _other_demand(kind, asked) for kind, asked in sorted(by_type.items())
@@ -221,9 +221,9 @@ def _other_demand(kind: str, asked: Amounts) -> DeviceDemand:
 
 def _check_unit(name: str, value: int) -> None:
     if value > 100 and value % 100:
-        raise InvalidRequest(f"invalid resource unit {name}: {value}: must be at most 100 or a multiple of it")
+        raise InvalidRequestError(f"invalid resource unit {name}: {value}: must be at most 100 or a multiple of it")
 
 
-def _combination(asked: Amounts) -> InvalidRequest:
+def _combination(asked: Amounts) -> InvalidRequestError:
     names: Sequence[str] = [f"{name}: {value}" for name, value in sorted(asked.items())]
-    return InvalidRequest(f"invalid resource device requests: {', '.join(names)}")
+    return InvalidRequestError(f"invalid resource device requests: {', '.join(names)}")

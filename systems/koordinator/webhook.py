@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.clock import rest
@@ -17,7 +17,7 @@ from mews.kube.system.services import ServicePort, ServiceReply
 from mews.listening.reading import read_like_go
 from mews.systems.koordinator.admission import json_patch, mutated, refused_binding
 from mews.systems.koordinator.config import KoordinatorConfig
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.validation import refusal_of
 
 MUTATE, VALIDATE, BIND = "/mutate-pod", "/validate-pod", "/validate-binding"
@@ -107,11 +107,11 @@ class KoordWebhook:
             try:
                 try:
                     await self._context.kube.create(kind, body)
-                except Conflict:
+                except ConflictError:
                     await self._context.kube.patch(kind, NAME, {"webhooks": hooks})
                 record(self._context.log, "webhook-registered", kind=kind.kind)
                 return
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "webhook-not-registered", kind=kind.kind, error=str(error))
                 await rest(_RETRY_S)
 
@@ -142,7 +142,7 @@ class KoordWebhook:
         pod: Object = request["object"]
         try:
             after = mutated(pod, scheduler=self._config.scheduler_name, device_plugin=self._config.device_plugin)
-        except InvalidRequest as invalid:
+        except InvalidRequestError as invalid:
             return {"allowed": False, "status": {"code": 422, "reason": "Invalid", "message": str(invalid)}}
         patch = json_patch(pod, after)
         if not patch:
@@ -153,9 +153,9 @@ class KoordWebhook:
     async def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             pod = await self._context.kube.get(PODS, request["name"], namespace=request["namespace"])
-        except NotFound:
+        except NotFoundError:
             return {"allowed": True}  # the API server says so itself
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             return _forbidden(f"pod {request['namespace']}/{request['name']} cannot be read: {error}")
         user = str((request.get("userInfo") or {}).get("username", ""))
         refusal = refused_binding(pod, user, accounts=self._config.scheduler_accounts())

@@ -39,7 +39,7 @@ _GOING = (ReleaseState.RELEASING, ReleaseState.RELEASED)
 
 
 class GpuUsers(Protocol):
-    """Who uses a GPU of the node, freshly read. Methods raise ApiError and Unavailable."""
+    """Who uses a GPU of the node, freshly read. Methods raise ApiError and UnavailableError."""
 
     async def holders(self, uuid: str) -> Collection[str]:
         """The pods that hold it."""
@@ -115,7 +115,7 @@ class GpuWithdrawals:
         self._shown = {uuid: self._shown.get(uuid, now_s) for uuid in unhealthy}
 
     async def tend(self) -> None:
-        """Answer what is asked. Raises ApiError, Unavailable; what was decided until then stands."""
+        """Answer what is asked. Raises ApiError, UnavailableError; what was decided until then stands."""
         self._forget()
         for uuid, request in sorted(self._standing().items()):
             before = self._answers.get(uuid)

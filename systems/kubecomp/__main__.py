@@ -26,7 +26,7 @@ from mews.kube.metrics_options import add_metrics_arguments, metrics_options
 from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
 from mews.kube.records_file import RecordsFile
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_callable, load_plugin
-from mews.kube.scheduling.errors import BadPlugin
+from mews.kube.scheduling.errors import PluginDefinitionError
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.kube.system.files import FolderTree
 from mews.kube.system.gpu_driver import NvidiaSmi
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             known = ", ".join(node.name for node in config.nodes)
             raise KubeCompConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
         asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (KubeCompConfigError, BadPlugin, KubeconfigError) as error:
+    except (KubeCompConfigError, PluginDefinitionError, KubeconfigError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     return 0
@@ -153,7 +153,7 @@ def _device_manager(
 def profile(options: argparse.Namespace, config: KubeCompConfig, metrics: KubeCompMetrics) -> SchedulerProfile:
     """The scheduler's, with the plugin or the score that the options name.
 
-    Raises BadPlugin.
+    Raises PluginDefinitionError.
     """
     if options.plugin:
         return profile_with(config, load_plugin(options.plugin, options.plugin_options))

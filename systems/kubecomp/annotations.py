@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from mews.kube.api.errors import AlreadyExists, ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of, timestamp, uid_of
 from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.clock import rest
@@ -53,7 +53,7 @@ def chosen_node(pod: Object) -> str:
 class PodAnnotations:
     """Writes and clears them, one at a time, so that a late clearing never undoes a newer writing.
 
-    With ``marks`` what says that a pod uses devices stays. Methods raise ApiError and Unavailable.
+    With ``marks`` what says that a pod uses devices stays. Methods raise ApiError and UnavailableError.
     """
 
     def __init__(self, context: Context, reporter: str, *, marks: bool = False) -> None:
@@ -84,10 +84,10 @@ class PodAnnotations:
                 try:
                     await self._patch(pod, nothing)
                     return
-                except NotFound:
+                except NotFoundError:
                     return
-                except (ApiError, Unavailable) as failed:
-                    if isinstance(failed, Conflict) and not await self._is_there(pod):
+                except (ApiError, UnavailableError) as failed:
+                    if isinstance(failed, ConflictError) and not await self._is_there(pod):
                         return
                     if wait_s is None:
                         raise
@@ -97,7 +97,7 @@ class PodAnnotations:
         """Whether that is the pod, and no later one of its name: of which a patch with its uid is a conflict, too."""
         try:
             return uid_of(await self._context.kube.get(PODS, pod.name, namespace=pod.namespace)) == pod.uid
-        except NotFound:
+        except NotFoundError:
             return False
 
     async def _patch(self, pod: PodInfo, annotations: Mapping[str, str | None]) -> None:
@@ -133,5 +133,5 @@ class PodAnnotations:
         }
         try:
             await self._context.kube.create(EVENTS, event, namespace=pod.namespace)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return

@@ -12,7 +12,7 @@ from msgspec import NODEFAULT, Struct, structs
 from mews.dialects import DEFAULT, DIALECTS
 from mews.kube.config_text import read_config
 from mews.kube.deviceplugin.port import Mount
-from mews.registry import NotRegistered
+from mews.registry import NotRegisteredError
 from mews.systems.kubecomp.config import (
     PERMIT_BOUND,
     REMOVALS,
@@ -172,7 +172,7 @@ def _chassis(reader: _Reader) -> ChassisConfig:
     )
     try:
         DIALECTS.find(found.dialect)
-    except NotRegistered as error:
+    except NotRegisteredError as error:
         raise reader.wrong("dialect", found.dialect, f"one of {', '.join(DIALECTS.names())}") from error
     reader.end(_fields(ChassisConfig))
     return found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mews.kube.api.errors import AlreadyExists, NotFound
+from mews.kube.api.errors import AlreadyExistsError, NotFoundError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES
 from mews.kube.client.port import KubeApi
 
 
 class ConfigMapWriter:
-    """The ConfigMaps of one writer in one namespace. Its methods raise ApiError and Unavailable."""
+    """The ConfigMaps of one writer in one namespace. Its methods raise ApiError and UnavailableError."""
 
     def __init__(self, kube: KubeApi, namespace: str) -> None:
         self._kube = kube
@@ -22,7 +22,7 @@ class ConfigMapWriter:
         """The object as it is now, or None."""
         try:
             return await self._kube.get(CONFIGMAPS, name, namespace=self._namespace)
-        except NotFound:
+        except NotFoundError:
             return None
 
     async def write(self, name: str, data: Mapping[str, str | None]) -> None:
@@ -33,7 +33,7 @@ class ConfigMapWriter:
         self._written.pop(name, None)
         try:
             await self._kube.patch(CONFIGMAPS, name, {"data": dict(data)}, namespace=self._namespace)
-        except NotFound:
+        except NotFoundError:
             await self._create(name, data)
         kept = {**(known or {}), **data}
         self._written[name] = {key: value for key, value in kept.items() if value is not None}
@@ -47,9 +47,9 @@ class ConfigMapWriter:
         }
         try:
             await self._kube.create(CONFIGMAPS, body, namespace=self._namespace)
-        except AlreadyExists:
+        except AlreadyExistsError:
             await self._kube.patch(CONFIGMAPS, name, {"data": dict(data)}, namespace=self._namespace)
-        except NotFound:
+        except NotFoundError:
             await self._create_namespace()
             await self._kube.create(CONFIGMAPS, body, namespace=self._namespace)
 
@@ -57,5 +57,5 @@ class ConfigMapWriter:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
         try:
             await self._kube.create(NAMESPACES, body)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return

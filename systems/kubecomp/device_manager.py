@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, is_terminal, key_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.chassis.port import ChassisApi
@@ -177,13 +177,13 @@ class ChassisDeviceManager:
     async def _remember(self) -> None:
         try:
             self._reader.seed(pool_state(await self._board.read(f"{POOL_PREFIX}{self._node.pool}")))
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             record(self._context.log, "pool-unread", error=str(error))
         while self._handover is not None:
             # Not announced before: what an earlier incarnation was taking out must not be given to anybody.
             try:
                 report = node_report(await self._board.read(f"{NODE_PREFIX}{self._node.name}"))
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "report-unread", error=str(error))
                 await rest(_REGISTER_RETRY_S)
                 continue
@@ -316,7 +316,7 @@ class ChassisDeviceManager:
         """What the pods bound to this node ask for, as the API says now; None when it does not say."""
         try:
             pods = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             record(self._context.log, "pods-unread", error=str(error))
             return None
         asking = [(pod, policy.required(pod, self._config.resource)) for pod in pods.items if not is_terminal(pod)]
@@ -406,7 +406,7 @@ class ChassisDeviceManager:
         while True:
             try:
                 await self._write_report()
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "report-unwritten", error=str(error))
                 await rest(_REGISTER_RETRY_S)
                 continue

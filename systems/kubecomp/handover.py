@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.component import record
 from mews.kube.pulse import Pulse
-from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefused
+from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefusedError
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
 from mews.systems.kubecomp.records import TakenOut
@@ -68,7 +68,7 @@ def rescan_wait_s(ready_s: float, timing: Timing) -> float:
 
 class Handover:
     """The devices of one node on their way out, back, and in. ``write_ahead`` writes the node's report (raises
-    ApiError, Unavailable); ``changed`` is called when what may be consented to, or announced, changed."""
+    ApiError, UnavailableError); ``changed`` is called when what may be consented to, or announced, changed."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Handover:
             return
         try:
             await self._steps.take_out(place)
-        except RemovalRefused as refusal:
+        except RemovalRefusedError as refusal:
             record(self._log, "removal-refused", device=gpuid, reason=str(refusal))
             if refusal.pending:
                 self._blocked.add(gpuid)
@@ -210,7 +210,7 @@ class Handover:
         self._book.out[gpuid] = entry
         try:
             await self._write_ahead()
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             record(self._log, "report-unwritten", error=str(error))
             if before is None:
                 self._book.out.pop(gpuid, None)

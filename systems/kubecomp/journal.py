@@ -9,7 +9,7 @@ from mews.systems.kubecomp.records import JOURNAL, Intent, intent_data, intents
 
 
 class MoveJournal:
-    """ConfigMap ``reconfig-journal``. Its methods raise ApiError and Unavailable: then no move may begin."""
+    """ConfigMap ``reconfig-journal``. Its methods raise ApiError and UnavailableError: then no move may begin."""
 
     def __init__(self, board: ConfigMapWriter, *, keeps: bool = True) -> None:
         """``keeps``: False for the published code, which writes nothing down."""

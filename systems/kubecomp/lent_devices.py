@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.resources import NODES
 from mews.kube.client.informer import Informer
@@ -61,7 +61,7 @@ class LentDevices:
         before = asked_by(node, self._holder)
         try:
             await self._context.kube.patch(NODES, self._node, {"metadata": {"annotations": annotation}})
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             record(self._context.log, "holder-not-asked", holder=self._holder, error=str(error))
             return
         for uuid in sorted(wanted.keys() - before.keys()):

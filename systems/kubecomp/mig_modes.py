@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mews.kube.component import Context, record
 from mews.kube.divided_gpus import DividedGpus
 from mews.kube.events import EventRecorder
-from mews.kube.system.gpu_driver import DriverRefusal
+from mews.kube.system.gpu_driver import DriverRefusalError
 from mews.kube.system.host_steps import HostSteps
 from mews.kube.system.sysfs import NamedByUuid
 from mews.systems.kubecomp.config import KubeCompConfig, NodeConfig
@@ -75,6 +75,6 @@ class MigModes:
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 return await self._steps.in_mig_mode()
-        except (DriverRefusal, TimeoutError) as error:
+        except (DriverRefusalError, TimeoutError) as error:
             record(self._log, "mig-mode-unknown", error=str(error))
             return None

@@ -15,7 +15,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, name_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.clock import rest
@@ -296,7 +296,7 @@ class FalconResources:
         if (held.noted or are_on(pod.pod)) and self._clears:
             try:
                 await self._notes.clear(pod)
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 # Nobody acts on the annotations of a bound pod, but people read them.
                 record(self._handle.context.log, "annotations-left", pod=pod.key, error=str(error))
                 self._handle.spawn(self._clear_later(pod))
@@ -305,7 +305,7 @@ class FalconResources:
         """As often as it takes: nobody else does."""
         while True:
             await rest(_CLEARING_S)
-            with suppress(ApiError, Unavailable):
+            with suppress(ApiError, UnavailableError):
                 await self._notes.clear(pod)
                 return
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
@@ -120,7 +120,7 @@ class PoolWorker:
             try:
                 await self._round()
                 failures = 0
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 # Whatever was under way is in the journal: the next round begins with it.
                 self._is_clean = self._is_published = False
                 failures += 1

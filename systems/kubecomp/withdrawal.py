@@ -27,7 +27,7 @@ from mews.systems.kubecomp.view import ClusterView
 class Withdrawals:
     """The requests that stand at the nodes of one pool; the only writer of their ``withdraw-<node>``.
 
-    Methods that write raise ApiError and Unavailable.
+    Methods that write raise ApiError and UnavailableError.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ class Asks:
     async def write(self, node: str) -> None:
         """Have the node's annotation say so.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         async with self._lock:
             found = self._nodes.get(node)

@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import Iterator
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
@@ -83,7 +83,7 @@ class ChassisWorker:
                 if self._table.is_known and (is_news or self._is_due()):
                     try:
                         await self._round(group)
-                    except (ApiError, Unavailable) as error:
+                    except (ApiError, UnavailableError) as error:
                         record(self._context.log, "interrupted", chassis=self._chassis.name, error=str(error))
                         await rest(_RETRY_S)
                         is_news = True

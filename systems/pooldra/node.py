@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, RESOURCE_CLAIMS
 from mews.kube.client.informer import Informer
@@ -18,7 +18,7 @@ from mews.kube.dra.driver import DriverComponent
 from mews.kube.dra.port import DraLink
 from mews.kube.events import EventRecorder
 from mews.kube.pulse import Pulse
-from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefused
+from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefusedError
 from mews.systems.pooldra.claims import kept_for, uses_of
 from mews.systems.pooldra.config import PoolDraConfig
 from mews.systems.pooldra.names import REPORT
@@ -69,7 +69,7 @@ class PoolNode:
             while True:
                 try:
                     await self._look()
-                except (ApiError, Unavailable) as error:
+                except (ApiError, UnavailableError) as error:
                     record(self._context.log, "not-reported", node=self._node, error=str(error))
                 except OSError as error:
                     record(self._context.log, "host-unread", node=self._node, error=str(error))
@@ -125,7 +125,7 @@ class PoolNode:
     # Letting go
 
     async def _let_go(self, uuid: str, request: str) -> None:
-        """One look at a device that is asked for. Raises ApiError, Unavailable, OSError."""
+        """One look at a device that is asked for. Raises ApiError, UnavailableError, OSError."""
         if reason := await self._use(uuid):
             self._refuse(uuid, request, reason)
             return
@@ -135,7 +135,7 @@ class PoolNode:
         if place is not None:
             try:
                 await self._take_out(place)
-            except RemovalRefused as refusal:
+            except RemovalRefusedError as refusal:
                 self._refuse(uuid, request, str(refusal))
                 await self._give_back(uuid)
                 return

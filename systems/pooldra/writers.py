@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError
 from mews.kube.api.objects import Object, name_of, version_of
 from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from mews.kube.client.informer import Informer
@@ -27,7 +27,7 @@ class ConditionWriter:
     async def write(self, verdict: ClaimCondition) -> None:
         """Unless it is there already, or the claim has lost the device meanwhile.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         namespace, _, name = verdict.use.claim.partition("/")
         try:
@@ -38,7 +38,7 @@ class ConditionWriter:
                 return
             changed = {**claim, "status": {**claim["status"], "devices": devices}}
             await self._context.kube.replace(RESOURCE_CLAIMS, changed, subresource="status")
-        except (NotFound, Conflict):
+        except (NotFoundError, ConflictError):
             return  # Its change comes round, and with it another look.
         record(
             self._context.log,
@@ -85,7 +85,7 @@ class PoolSliceWriter:
     async def write(self, situations: Sequence[Situation], memories: Mapping[str, Memory], now_s: float) -> None:
         """Offer what can be had.
 
-        Raises ApiError, Unavailable; PoolDraError where the API server knows no binding conditions.
+        Raises ApiError, UnavailableError; PoolDraError where the API server knows no binding conditions.
         """
         wanted = self._wanted(situations, memories, now_s)
         there = self._there()
@@ -93,7 +93,7 @@ class PoolSliceWriter:
         for body in state.written:
             await self._put(body, name_of(body) in there)
         for name in state.deleted:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await self._context.kube.delete(RESOURCE_SLICES, name)
             self._deleted.add(name)
             self._written.pop(name, None)

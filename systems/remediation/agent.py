@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES
 from mews.kube.client.informer import Informer
@@ -24,7 +24,7 @@ from mews.kube.deviceplugin.release import (
 )
 from mews.kube.pulse import Pulse
 from mews.kube.system.files import FileTree
-from mews.kube.system.gpu_driver import DriverRefusal, GpuDriver
+from mews.kube.system.gpu_driver import DriverRefusalError, GpuDriver
 from mews.systems.remediation import policy
 from mews.systems.remediation.config import RemediationConfig
 from mews.systems.remediation.host_gpus import HostGpu, HostGpus
@@ -66,7 +66,7 @@ class RemediationAgent:
             while True:
                 try:
                     await self._look()
-                except (ApiError, Unavailable) as error:
+                except (ApiError, UnavailableError) as error:
                     record(self._context.log, "not-written", node=self._node, error=str(error))
                 except OSError as error:
                     record(self._context.log, "host-unread", node=self._node, error=str(error))
@@ -100,7 +100,7 @@ class RemediationAgent:
     async def _report(self) -> None:
         """Write what is known onto the node, if it is news.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         if (
             self._reported is not None
@@ -133,7 +133,7 @@ class RemediationAgent:
         return [uuid for uuid, each in self._gpus.open.items() if reset.get(uuid) == each.number]
 
     async def _mend(self, uuid: str, gpus: dict[str, HostGpu], seen: Observed, node: Object) -> None:
-        """One step towards the GPU's being well, or given up. Raises ApiError, Unavailable, OSError."""
+        """One step towards the GPU's being well, or given up. Raises ApiError, UnavailableError, OSError."""
         incident, now_s = self._gpus.incidents[uuid], self._context.clock.now()
         if incident.state is IncidentState.BROKEN:
             self._gpus = policy.changed(self._gpus, uuid, IncidentState.RESETTING)
@@ -165,7 +165,7 @@ class RemediationAgent:
                 self._persistent.add(uuid)
                 await self._driver.set_persistence(gpu.bdf, False)
             await self._driver.reset(gpu.bdf)
-        except DriverRefusal as refusal:
+        except DriverRefusalError as refusal:
             return str(refusal)
         self._reset.add(uuid)
         record(self._context.log, "reset", gpu=uuid, bdf=gpu.bdf)
@@ -191,7 +191,7 @@ class RemediationAgent:
     async def _well(self, uuid: str, gpu: HostGpu) -> None:
         if uuid in self._persistent and self._driver is not None:
             self._persistent.discard(uuid)
-            with contextlib.suppress(DriverRefusal):  # It is as good without.
+            with contextlib.suppress(DriverRefusalError):  # It is as good without.
                 await self._driver.set_persistence(gpu.bdf, True)
         number = self._gpus.incidents[uuid].number
         self._gpus = policy.mended(self._gpus, uuid)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, TooManyRequests, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError, UnavailableError
 from mews.kube.api.objects import (
     Object,
     annotations_of,
@@ -95,9 +95,9 @@ class RemediationController:
             busy = True
             try:
                 await self._tend(node, gpus)
-            except NotFound:
+            except NotFoundError:
                 continue  # The node went.
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 record(self._context.log, "not-tended", node=name_of(node), error=str(error))
         return busy
 
@@ -159,7 +159,7 @@ class RemediationController:
             body["spec"] = {"unschedulable": True if step.unschedulable else None}
         try:
             await self._context.kube.patch(NODES, name, body)
-        except Conflict:
+        except ConflictError:
             self._wake.beat()
             return False
         self._written[name] = step.work
@@ -174,7 +174,7 @@ class RemediationController:
     # Pods
 
     async def _send_away(self, uuid: str, incident: Incident, pods: Iterable[Object]) -> None:
-        """Raises ApiError, Unavailable."""
+        """Raises ApiError, UnavailableError."""
         now_s = self._context.clock.now()
         for pod in sorted(pods, key=key_of):
             mode = self._config.mode(namespace_of(pod))
@@ -183,9 +183,9 @@ class RemediationController:
                 continue
             try:
                 await self._evict(pod, incident_key(uuid, incident.number), force=late)
-            except NotFound:
+            except NotFoundError:
                 continue
-            except (TooManyRequests, Conflict) as refusal:
+            except (TooManyRequestsError, ConflictError) as refusal:
                 record(self._context.log, "not-evicted", pod=key_of(pod), reason=str(refusal))
 
     async def _evict(self, pod: Object, incident: str, *, force: bool) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mews.emulator.dialects.cdim.groups import DEFAULT_GROUP
 from mews.emulator.dialects.identities import identity
 from tests.contract.cdim import Client, adapter, node, of_operator, procedure, resource
-from tests.contract.wire import Gone, InProcess
+from tests.contract.wire import GoneError, InProcess
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -409,7 +409,7 @@ def test_a_suspended_layout_that_is_canceled_has_failed(box, cdim):
 
 def test_a_dropped_connection_after_the_effect(box, cdim):
     fault(box, kind="dropped-connection", operation="detach", when="after")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         cdim.call("POST", "/layout-apply", {"procedures": [procedure("disconnect", "1", "000100")]})
     assert port_of(box, "000100") is None
     assert cdim.get("/layout-apply")["applyResults"][0]["status"] == "COMPLETED"

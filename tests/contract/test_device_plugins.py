@@ -23,7 +23,7 @@ from mews.kube.deviceplugin.port import (
     PluginOptions,
     PodDevices,
 )
-from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError, PreStartError
 from tests.kube.emulated.kubelet.devices.stand import BOTH, FakePlugin, R, Stand, a_pod, container, eight, until
 
 Case = Callable[[Stand, Any], Awaitable[None]]
@@ -160,7 +160,7 @@ def test_a_closed_plugin_leaves_its_devices_unhealthy_until_it_is_back(run):
         endpoint = await stand.plug(FakePlugin(eight()[:4]))
         await endpoint.close()
         await until(lambda: stand.manager.node_resources() == {R: (4, 0)})
-        with pytest.raises(AdmissionRejected) as rejected:
+        with pytest.raises(AdmissionRejectedError) as rejected:
             await stand.run(a_pod("p", container("main", 1)))
         assert rejected.value.message == (
             "Pod was rejected: Allocate failed due to no healthy devices present; "
@@ -268,7 +268,7 @@ def test_a_failing_call_rejects_the_pod_with_the_plugins_words(run, call, error,
         plugin = FakePlugin(eight())
         plugin.errors[call] = error
         await stand.plug(plugin)
-        with pytest.raises(AdmissionRejected) as rejected:
+        with pytest.raises(AdmissionRejectedError) as rejected:
             await stand.run(a_pod("p", container("main", 1)))
         assert rejected.value.reason == "UnexpectedAdmissionError"
         assert rejected.value.event_message == f"Allocate failed due to {words}, which is unexpected"
@@ -282,7 +282,7 @@ def test_an_answer_without_containers_rejects_the_pod(run):
         plugin = FakePlugin(eight())
         plugin.answer = ()
         await stand.plug(plugin)
-        with pytest.raises(AdmissionRejected) as rejected:
+        with pytest.raises(AdmissionRejectedError) as rejected:
             await stand.run(a_pod("p", container("main", 1)))
         assert rejected.value.event_message == (
             "Allocate failed due to no containers return in allocation response , which is unexpected"
@@ -299,7 +299,7 @@ def test_a_plugin_that_dies_inside_allocate_is_told_as_an_eof(run):
         admission = asyncio.create_task(stand.run(a_pod("p", container("main", 1))))
         await until(lambda: any(call[0] == "A" for call in plugin.calls))
         await endpoint.close()
-        with pytest.raises(AdmissionRejected) as rejected:
+        with pytest.raises(AdmissionRejectedError) as rejected:
             await admission
         assert rejected.value.event_message == (
             "Allocate failed due to rpc error: code = Unavailable desc = error reading from server: EOF, "
@@ -315,7 +315,7 @@ def test_a_failing_pre_start_tells_the_plugins_words(run):
         plugin.errors["S"] = PluginError("Unknown", "not ready to start")
         await stand.plug(plugin)
         await stand.run(a_pod("p", container("main", 1)))
-        with pytest.raises(PreStartFailed) as failed:
+        with pytest.raises(PreStartError) as failed:
             await stand.manager.pre_start("uid-p", "main")
         assert str(failed.value) == (
             "device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = not ready to start"

@@ -24,7 +24,7 @@ from tests.contract.fm import (
     raw,
     resource,
 )
-from tests.contract.wire import Gone
+from tests.contract.wire import GoneError
 
 COUNT = "/available-reserved-resources"
 OF_MODEL = json.dumps({"column": "model", "operator": "eq", "value": MODEL})
@@ -363,7 +363,7 @@ def test_a_machine_that_nobody_knows_is_listed(box, fm):
 
 def test_a_dropped_connection_after_the_effect(box, fm):
     fault(box, kind="dropped-connection", operation="detach", when="after")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         fm.detach("1", "000100")
     assert port_of(box, "000100") is None
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.contract.wire import Backend, Gone
+from tests.contract.wire import Backend, GoneError
 
 RESOURCES = "/h3api/v1/resources"
 ALLOCATION = "/h3api/v1/allocation"
@@ -132,7 +132,7 @@ def test_the_boolean_can_lie_about_an_attach_that_took_effect(box):
 @pytest.mark.parametrize(("when", "port"), [("before", "1"), ("after", None)])
 def test_a_dropped_connection_is_really_dropped(box, when, port):
     fault(box, kind="dropped-connection", operation="detach", when=when)
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         allocate(box, "DELETE", {"gep": "0", "dev_gid": "000100"})
     assert port_of(box, "000100") == port
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import AlreadyExists, ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound
+from mews.kube.api.errors import (
+    AlreadyExistsError,
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
 from mews.kube.api.objects import Object, condition_of, name_of, version_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
@@ -93,7 +101,7 @@ def test_a_created_object_comes_back_with_what_the_server_adds(backend: Backend)
 def test_a_second_object_of_a_name_is_refused(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
         await kube.create(CONFIGMAPS, configmap("a"), namespace=NS)
-        with pytest.raises(AlreadyExists) as caught:
+        with pytest.raises(AlreadyExistsError) as caught:
             await kube.create(CONFIGMAPS, configmap("a"), namespace=NS)
         assert caught.value.message == 'configmaps "a" already exists'
         assert caught.value.details == {"name": "a", "kind": "configmaps"}
@@ -104,10 +112,10 @@ def test_a_second_object_of_a_name_is_refused(backend: Backend) -> None:
 def test_a_missing_object_is_not_found_by_its_plural(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
         for act in (kube.get, kube.delete):
-            with pytest.raises(NotFound) as caught:
+            with pytest.raises(NotFoundError) as caught:
                 await act(PODS, "nobody", namespace=NS)
             assert caught.value.message == 'pods "nobody" not found'
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.patch(PODS, "nobody", {}, namespace=NS)
 
     backend.run(check)
@@ -115,7 +123,7 @@ def test_a_missing_object_is_not_found_by_its_plural(backend: Backend) -> None:
 
 def test_a_name_that_is_none_is_invalid(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
-        with pytest.raises(Invalid) as caught:
+        with pytest.raises(InvalidError) as caught:
             await kube.create(CONFIGMAPS, configmap("Not_a_name"), namespace=NS)
         assert caught.value.message.startswith(
             'ConfigMap "Not_a_name" is invalid: metadata.name: Invalid value: "Not_a_name": a lowercase RFC 1123'
@@ -140,7 +148,7 @@ def test_a_stale_replace_is_a_conflict_and_a_current_one_is_not(backend: Backend
         first = await kube.create(CONFIGMAPS, configmap("a", x="1"), namespace=NS)
         second = await kube.replace(CONFIGMAPS, {**first, "data": {"x": "2"}}, namespace=NS)
         assert version_of(second) > version_of(first)
-        with pytest.raises(Conflict) as caught:
+        with pytest.raises(ConflictError) as caught:
             await kube.replace(CONFIGMAPS, {**first, "data": {"x": "3"}}, namespace=NS)
         assert caught.value.message == (
             'Operation cannot be fulfilled on configmaps "a": the object has been modified; '
@@ -164,7 +172,7 @@ def test_leases_demand_a_version_and_are_created_by_put(backend: Backend) -> Non
     async def check(kube: KubeApi) -> None:
         lease = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "x", "leaseDurationSeconds": 40}}
         await kube.replace(LEASES, lease, namespace=NS)
-        with pytest.raises(Invalid) as caught:
+        with pytest.raises(InvalidError) as caught:
             await kube.replace(LEASES, lease, namespace=NS)
         assert caught.value.message == (
             'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: '
@@ -190,7 +198,7 @@ def test_each_kind_of_patch_does_what_it_says(backend: Backend) -> None:
         assert strategic["spec"]["containers"][0]["image"] == "busybox:2"
         assert strategic["spec"]["containers"][0]["terminationMessagePath"] == "/dev/termination-log"
         assert strategic["metadata"]["generation"] == 2
-        with pytest.raises(Invalid) as caught:
+        with pytest.raises(InvalidError) as caught:
             await kube.patch(PODS, "a", [{"op": "remove", "path": "/nowhere"}], kind=Patch.JSON, namespace=NS)
         assert caught.value.message == "the server rejected our request due to an error in our request"
 
@@ -202,7 +210,7 @@ def test_a_patch_with_an_old_version_is_a_conflict(backend: Backend) -> None:
         first = await kube.create(CONFIGMAPS, configmap("a"), namespace=NS)
         await kube.patch(CONFIGMAPS, "a", {"data": {"x": "1"}}, namespace=NS)
         version = first["metadata"]["resourceVersion"]
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             await kube.patch(
                 CONFIGMAPS, "a", {"metadata": {"resourceVersion": version}, "data": {"x": "2"}}, namespace=NS
             )
@@ -222,7 +230,7 @@ def test_lists_are_ordered_and_selected(backend: Backend) -> None:
         assert [name_of(obj) for obj in red.items] == ["b", "c"]
         one = await kube.list(CONFIGMAPS, namespace=NS, field_selector="metadata.name=b")
         assert [name_of(obj) for obj in one.items] == ["b"]
-        with pytest.raises(BadRequest):
+        with pytest.raises(BadRequestError):
             await kube.list(CONFIGMAPS, namespace=NS, field_selector="data.x=1")
 
     backend.run(check)
@@ -296,7 +304,7 @@ def test_a_watch_ends_cleanly_on_its_timeout(backend: Backend) -> None:
 
 def test_objects_of_a_missing_namespace_are_refused_and_listed_as_none(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
-        with pytest.raises(NotFound) as caught:
+        with pytest.raises(NotFoundError) as caught:
             await kube.create(CONFIGMAPS, configmap("a"), namespace="nowhere")
         assert caught.value.message == 'namespaces "nowhere" not found'
         assert (await kube.list(CONFIGMAPS, namespace="nowhere")).items == []
@@ -310,7 +318,7 @@ def test_namespaces_carry_their_name_and_some_are_protected(backend: Backend) ->
         assert namespace["metadata"]["labels"]["kubernetes.io/metadata.name"] == NS
         assert namespace["spec"] == {"finalizers": ["kubernetes"]}
         assert namespace["status"]["phase"] == "Active"
-        with pytest.raises(Forbidden) as caught:
+        with pytest.raises(ForbiddenError) as caught:
             await kube.delete(NAMESPACES, "kube-system")
         assert caught.value.message == 'namespaces "kube-system" is forbidden: this namespace may not be deleted'
 
@@ -340,9 +348,9 @@ def test_a_pod_is_born_with_defaults(backend: Backend) -> None:
 
 def test_extended_resources_are_whole_and_limited(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
-        with pytest.raises(Invalid, match="must be an integer"):
+        with pytest.raises(InvalidError, match="must be an integer"):
             await kube.create(PODS, gpu_pod("a", "500m"), namespace=NS)
-        with pytest.raises(Invalid, match="Limit must be set for non overcommitable resources"):
+        with pytest.raises(InvalidError, match="Limit must be set for non overcommitable resources"):
             await kube.create(PODS, gpu_pod("a", 1, "requests"), namespace=NS)
 
     backend.run(check)
@@ -357,7 +365,7 @@ def test_priority_comes_from_the_class(backend: Backend) -> None:
             assert made["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
             system = await kube.create(PODS, pod("s", priorityClassName="system-node-critical"), namespace=NS)
             assert system["spec"]["priority"] == 2_000_001_000
-            with pytest.raises(Forbidden) as caught:
+            with pytest.raises(ForbiddenError) as caught:
                 await kube.create(PODS, pod("b", priorityClassName="none"), namespace=NS)
             assert caught.value.message == 'pods "b" is forbidden: no PriorityClass with name none was found'
         finally:
@@ -401,10 +409,12 @@ def test_the_scale_of_an_object_is_read_and_written_through_its_subresource(back
                 assert (await kube.get(DEPLOYMENTS, "a", namespace=NS))["spec"]["replicas"] == count
             scale = {**scaled, "spec": {"replicas": 1}}
             assert (await kube.replace(DEPLOYMENTS, scale, subresource="scale"))["spec"] == {"replicas": 1}
-            with pytest.raises(Conflict):
+            with pytest.raises(ConflictError):
                 await kube.replace(DEPLOYMENTS, scale, namespace=NS, subresource="scale")
             less = {"spec": {"replicas": -1}}
-            with pytest.raises(Invalid, match=r'^Scale\.autoscaling "a" is invalid: spec\.replicas: Invalid value: -1'):
+            with pytest.raises(
+                InvalidError, match=r'^Scale\.autoscaling "a" is invalid: spec\.replicas: Invalid value: -1'
+            ):
                 await kube.patch(DEPLOYMENTS, "a", less, namespace=NS, subresource="scale")
         finally:
             await kube.delete(DEPLOYMENTS, "a", namespace=NS)
@@ -415,7 +425,7 @@ def test_the_scale_of_an_object_is_read_and_written_through_its_subresource(back
 def test_a_pods_spec_is_fixed(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
         await kube.create(PODS, pod("a"), namespace=NS)
-        with pytest.raises(Invalid, match="spec: Forbidden: pod updates may not change fields other than"):
+        with pytest.raises(InvalidError, match="spec: Forbidden: pod updates may not change fields other than"):
             await kube.patch(PODS, "a", {"spec": {"hostNetwork": True}}, namespace=NS)
 
     backend.run(check)
@@ -430,7 +440,7 @@ def test_binding_assigns_once(backend: Backend) -> None:
         assert bound["metadata"]["annotations"] == {"mews.test/why": "because"}
         condition = condition_of(bound, "PodScheduled")
         assert condition is not None and condition["status"] == "True"
-        with pytest.raises(Conflict) as caught:
+        with pytest.raises(ConflictError) as caught:
             await kube.bind(NS, "a", "n2")
         assert caught.value.message == (
             'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n1"'
@@ -448,7 +458,7 @@ def test_an_unassigned_pod_goes_at_once_and_an_assigned_one_with_grace(backend: 
             await kube.create(PODS, pod(name), namespace=NS)
         await kube.bind(NS, "b", "n1")
         await kube.delete(PODS, "a", namespace=NS)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(PODS, "a", namespace=NS)
         waiting = await kube.delete(PODS, "b", namespace=NS)
         assert waiting["metadata"]["deletionGracePeriodSeconds"] == 30
@@ -476,7 +486,7 @@ def test_a_finalizer_holds_an_object_until_it_is_removed(backend: Backend) -> No
         await kube.create(CONFIGMAPS, {"metadata": {"name": "a", "finalizers": ["mews.test/hold"]}}, namespace=NS)
         held = await kube.delete(CONFIGMAPS, "a", namespace=NS)
         assert held["metadata"]["deletionTimestamp"]
-        with pytest.raises(Invalid, match="no new finalizers can be added if the object is being deleted"):
+        with pytest.raises(InvalidError, match="no new finalizers can be added if the object is being deleted"):
             await kube.patch(
                 CONFIGMAPS, "a", {"metadata": {"finalizers": ["mews.test/hold", "mews.test/b"]}}, namespace=NS
             )
@@ -492,7 +502,7 @@ def test_a_failed_precondition_keeps_the_object(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
         made = await kube.create(CONFIGMAPS, configmap("a"), namespace=NS)
         other = "00000000-0000-4000-8000-000000000000"
-        with pytest.raises(Conflict) as caught:
+        with pytest.raises(ConflictError) as caught:
             options = DeleteOptions(preconditions=Preconditions(uid=other))
             await kube.delete(CONFIGMAPS, "a", namespace=NS, options=options)
         assert caught.value.message == (
@@ -572,7 +582,7 @@ def test_both_event_groups_show_one_store(backend: Backend) -> None:
         assert [name_of(obj) for obj in found.items] == ["a"]
         new = await kube.get(NEW_EVENTS, "a", namespace=NS)
         assert new["apiVersion"] == "events.k8s.io/v1" and new["note"] == "as new"
-        with pytest.raises(Invalid, match="action: Required value"):
+        with pytest.raises(InvalidError, match="action: Required value"):
             await kube.create(NEW_EVENTS, {**event, "metadata": {"name": "b"}, "action": ""}, namespace=NS)
 
     backend.run(check)
@@ -640,15 +650,15 @@ def test_a_definition_makes_a_kind_that_defaults_prunes_and_validates(backend: B
             assert status["metadata"]["generation"] == 1 and status["status"] == {"phase": "y"}
             spec = await kube.patch(TFJOBS, "a", {"spec": {"replicas": 3}, "status": {"phase": "z"}}, namespace=NS)
             assert spec["metadata"]["generation"] == 2 and spec["status"] == {"phase": "y"}
-            with pytest.raises(Invalid) as caught:
+            with pytest.raises(InvalidError) as caught:
                 await kube.patch(TFJOBS, "a", {"spec": {"replicas": "many"}}, namespace=NS)
             assert caught.value.message == (
                 'TFJob.mews.test "a" is invalid: spec.replicas: Invalid value: "string": spec.replicas in body must be '
                 'of type integer: "string"'
             )
-            with pytest.raises(Invalid, match="should be less than or equal to 8"):
+            with pytest.raises(InvalidError, match="should be less than or equal to 8"):
                 await kube.patch(TFJOBS, "a", {"spec": {"replicas": 9}}, namespace=NS)
-            with pytest.raises(Invalid, match='Unsupported value: "c": supported values: "a", "b"'):
+            with pytest.raises(InvalidError, match='Unsupported value: "c": supported values: "a", "b"'):
                 await kube.patch(TFJOBS, "a", {"spec": {"policy": "c"}}, namespace=NS)
             with pytest.raises(ApiError) as refused:
                 await kube.patch(TFJOBS, "a", {"spec": {}}, kind=Patch.STRATEGIC, namespace=NS)
@@ -663,7 +673,7 @@ def test_discovery_names_what_is_served(backend: Backend) -> None:
     async def check(kube: KubeApi) -> None:
         served = await kube.discovery()
         assert {PODS, NODES, EVENTS, NEW_EVENTS, LEASES, CRDS} <= set(served)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.list(Resource("", "v1", "podlings", "Podling"), namespace=NS)
 
     backend.run(check)
@@ -675,7 +685,7 @@ def test_log_of_an_unassigned_pod_is_empty_and_a_wrong_container_is_refused(back
         await kube.create(PODS, pod("a"), namespace=NS)
         await kube.create(PODS, two, namespace=NS)
         assert [chunk async for chunk in kube.log(NS, "a")] == []
-        with pytest.raises(BadRequest) as caught:
+        with pytest.raises(BadRequestError) as caught:
             assert [chunk async for chunk in kube.log(NS, "two")] == []
         assert caught.value.message == "a container name must be specified for pod two, choose one of: [x y]"
 

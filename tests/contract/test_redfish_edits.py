@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.redfish import ENDPOINTS, FABRIC, ROOT, ZONES, Client, pass_time, port_of, walk
-from tests.contract.wire import Gone, backend
+from tests.contract.wire import GoneError, backend
 
 SLOW = {"attach": 10, "detach": 6}
 BLOCKS = f"{ROOT}/CompositionService/ResourceBlocks"
@@ -212,7 +212,7 @@ def test_a_reset_of_the_manager_drops_connections_and_keeps_the_table(client, bo
     before = box.rack.table()
     box.rack.clock.speed = 1
     assert client.ask("POST", f"{ROOT}/Managers/BMC/Actions/Manager.Reset", {}).status == 204
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         client.ask("GET", f"{ROOT}/")
     box.rack.clock.speed = 1000
     pass_time(box, 21)
@@ -277,7 +277,7 @@ def test_h3s_patch_of_several_devices_is_one_task(slow):
 def test_a_dropped_connection_drops_the_request_as_in_the_other_dialects(client, box):
     with box.rack.box("A") as chassis:
         chassis.faults.add({"kind": "dropped-connection", "when": "after", "operation": "detach"}, 0.0)
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         client.remove("000100", "1")
     assert port_of(box, "000100") is None
 

@@ -9,7 +9,7 @@ import pytest
 
 from mews.emulator.dialects.resource_pool import ResourcePoolFace
 from mews.emulator.dialects.wire import Request
-from tests.contract.wire import Gone, backend
+from tests.contract.wire import GoneError, backend
 
 ATTACHED = (400, "Device is already attached. Detach it first.")
 NO_PORT = (400, "HostPort is not given.")
@@ -137,7 +137,7 @@ def test_a_lie_cannot_be_told_in_this_language(box):
 def test_a_drop_after_the_effect_leaves_the_device_detached(box):
     with box.rack.box("A") as chassis:
         chassis.faults.add({"kind": "dropped-connection", "when": "after"}, box.rack.clock.now())
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         allocate(box, "DELETE", {"devid": "000100"})
     assert port_of(box, "000100") is None
 

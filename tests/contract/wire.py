@@ -27,7 +27,7 @@ from mews.emulator.serve import ChassisServer
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"
 
 
-class Gone(Exception):
+class GoneError(Exception):
     """The connection ended without an answer."""
 
 
@@ -40,7 +40,7 @@ class Backend(Protocol):
     def send(
         self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
     ) -> tuple[int, str, dict[str, str]]:
-        """Status, body, headers with lower-case names. Raises Gone."""
+        """Status, body, headers with lower-case names. Raises GoneError."""
         ...
 
 
@@ -62,7 +62,7 @@ class InProcess:
         path, query = split_target(path)
         reply = self._answer(Request(method, path, query, lower, b"" if large else body, large))
         if isinstance(reply, Dropped):
-            raise Gone
+            raise GoneError
         return reply.status, reply.body.decode(), {name.lower(): value for name, value in reply.headers.items()}
 
 
@@ -84,7 +84,7 @@ class OverHttp:
             text = response.read().decode()
             return response.status, text, {name.lower(): value for name, value in response.getheaders()}
         except http.client.RemoteDisconnected:
-            raise Gone from None
+            raise GoneError from None
         finally:
             connection.close()
 

@@ -15,7 +15,7 @@ from mews.harness.invariants import Oracle
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
-from mews.harness.scenario.errors import StepFailed
+from mews.harness.scenario.errors import StepFailedError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
@@ -206,7 +206,9 @@ class _Trial:
     async def _do(self, step: Step) -> None:
         if step.action in WITHOUT:
             return
-        with contextlib.suppress(StepFailed):  # a pod may run elsewhere, or later; what counts is judged in the end
+        with contextlib.suppress(
+            StepFailedError
+        ):  # a pod may run elsewhere, or later; what counts is judged in the end
             await do(self._stage, step)
 
     async def _rest(self, look: Callable[[], Any], *, ends: bool = False) -> None:

@@ -63,18 +63,18 @@ def test_a_queued_write_is_checked_when_its_turn_comes():
     first, second = made.begin_attach("d0", "1", 0.0), made.begin_attach("d0", "2", 0.0)
     assert done(made, first).ok
     refusal = done(made, second).refusal
-    assert isinstance(refusal, errors.AlreadyAttached)
+    assert isinstance(refusal, errors.AlreadyAttachedError)
     assert ports(made)["d0"] == "1"
 
 
 @pytest.mark.parametrize(
     ("device", "port", "refusal"),
     [
-        ("nope", "1", errors.UnknownDevice),
-        ("d0", "", errors.AlreadyAttached),
-        ("d1", "", errors.MissingPort),
-        ("d1", "9", errors.UnknownPort),
-        ("d1", "3", errors.UncabledPort),
+        ("nope", "1", errors.UnknownDeviceError),
+        ("d0", "", errors.AlreadyAttachedError),
+        ("d1", "", errors.MissingPortError),
+        ("d1", "9", errors.UnknownPortError),
+        ("d1", "3", errors.UncabledPortError),
     ],
 )
 def test_attaches_that_cannot_be_are_refused_at_once_in_this_order(device, port, refusal):
@@ -99,7 +99,7 @@ def test_detach_of_a_free_device_is_done_and_changes_nothing():
 def test_one_more_device_than_slots_is_refused():
     made = box(devices=3, slots=4)
     made.insert(DeviceSpec("d3", "GPU-3"), 0.0)
-    with pytest.raises(errors.SlotsFull, match="all 4 slots"):
+    with pytest.raises(errors.SlotsFullError, match="all 4 slots"):
         made.insert(DeviceSpec("d4", "GPU-4"), 0.0)
     made.remove("d0", 0.0)
     made.insert(DeviceSpec("d4", "GPU-4"), 0.0)
@@ -107,7 +107,7 @@ def test_one_more_device_than_slots_is_refused():
 
 
 def test_a_device_cannot_be_inserted_twice():
-    with pytest.raises(errors.DuplicateDevice):
+    with pytest.raises(errors.DuplicateDeviceError):
         box(slots=9).insert(DeviceSpec("d0", "GPU-9"), 0.0)
 
 
@@ -131,7 +131,7 @@ def test_an_edit_goes_straight_from_port_to_port_and_is_told():
 
 def test_an_edit_to_where_no_host_is_cabled_is_refused():
     made = box()
-    with pytest.raises(errors.UncabledPort):
+    with pytest.raises(errors.UncabledPortError):
         made.edit("d0", "3", 0.0)
     assert ports(made)["d0"] == "1"
 

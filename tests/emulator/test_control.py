@@ -140,11 +140,11 @@ def test_what_cannot_be_is_told(control: Control, method, path, body, query, sta
 
 
 def test_a_full_disk_is_507(control: Control, monkeypatch: pytest.MonkeyPatch):
-    from mews.emulator.chassis.errors import StoreFailed
+    from mews.emulator.chassis.errors import StoreError
     from mews.emulator.chassis.store import MemoryStore
 
     def full(*_):
-        raise StoreFailed("disk full")
+        raise StoreError("disk full")
 
     monkeypatch.setattr(MemoryStore, "save", full)
     assert ask(control, "POST", "/v1/edit", {"chassis": "A", "device": "000100", "port": "2"}) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mews.emulator.dialects.redfish import query
-from mews.emulator.dialects.redfish.messages import Failed
+from mews.emulator.dialects.redfish.messages import RedfishError
 
 
 def linked(*uris: str, **more: object) -> dict[str, object]:
@@ -30,7 +30,7 @@ class Tree:
 def test_more_resources_than_an_answer_may_have_are_refused_before_they_are_read():
     many = [f"/{number}" for number in range(query.MOST)]
     tree = Tree({"/all": linked(*many)})
-    with pytest.raises(Failed):
+    with pytest.raises(RedfishError):
         tree.expand(linked("/all"), ".($levels=2)")
     assert tree.read == ["/all"]
 

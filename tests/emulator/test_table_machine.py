@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.errors import NotStored, Refusal, StoreFailed
+from mews.emulator.chassis.errors import NotStoredError, RefusalError, StoreError
 from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.chassis_store import StateFile
 from tests.emulator.boxes import TIMED, spec
@@ -59,7 +59,7 @@ class TableMachine(RuleBasedStateMachine):
         well = device in self.model and (port is None or port in CABLED)
         try:
             self.box.edit(device, port, self.now_s)
-        except Refusal:
+        except RefusalError:
             assert not well
         else:
             assert well
@@ -70,7 +70,7 @@ class TableMachine(RuleBasedStateMachine):
         well = device not in self.model and len(self.model) < 5
         try:
             self.box.insert(DeviceSpec(device, f"GPU-{device}"), self.now_s)
-        except Refusal:
+        except RefusalError:
             assert not well
         else:
             assert well
@@ -80,7 +80,7 @@ class TableMachine(RuleBasedStateMachine):
     def pull(self, device):
         try:
             self.box.remove(device, self.now_s)
-        except Refusal:
+        except RefusalError:
             assert device not in self.model
         else:
             del self.model[device]
@@ -119,7 +119,7 @@ def test_a_full_disk_fails_the_operation_and_leaves_the_table(tmp_path: Path):
     state.limit_pages(1)
     before = box.rows(0.0)
     inserted = 0
-    with pytest.raises(NotStored, match="full"):
+    with pytest.raises(NotStoredError, match="full"):
         while inserted < 1000:
             box.insert(DeviceSpec(f"x{inserted}", f"GPU-x{inserted}", serial="s" * 100), 0.0)
             inserted += 1
@@ -141,7 +141,7 @@ class FullDisk:
         return None
 
     def save(self, row):
-        raise StoreFailed("disk full")
+        raise StoreError("disk full")
 
     remove = save
 
@@ -156,12 +156,12 @@ def test_what_the_store_refuses_is_answered_as_not_done_and_did_not_happen():
 
 def test_a_state_file_is_held_by_one_process_alone(tmp_path: Path):
     state = StateFile(tmp_path / "state")
-    with pytest.raises(StoreFailed, match="locked"):
+    with pytest.raises(StoreError, match="locked"):
         StateFile(tmp_path / "state")
     state.close()
 
 
 def test_a_state_file_that_is_none_is_told(tmp_path: Path):
     (tmp_path / "state").write_text("this is no database, but long enough to be looked at as one" * 20)
-    with pytest.raises(StoreFailed, match="not a database"):
+    with pytest.raises(StoreError, match="not a database"):
         StateFile(tmp_path / "state")

@@ -20,7 +20,7 @@ from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity
 from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
 from mews.harness.clusters.real.agent import TOKEN_HEADER, AgentEvents, AgentServer
 from mews.harness.package import room
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.metrics_options import MetricsOptions
@@ -105,7 +105,7 @@ class OnePod:
 
 def _check(namespace: str, pod: str) -> None:
     if (namespace, pod) != ("default", "p"):
-        raise NotFound(f"pod {namespace}/{pod} not found")
+        raise NotFoundError(f"pod {namespace}/{pod} not found")
 
 
 UPGRADE = {

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from mews.harness.clusters.programs import finding
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.kubeconfig_file import write_kubeconfig
 
 
@@ -16,7 +16,7 @@ def real_api(folder):
 
     try:
         finding.needed()
-    except Lacks as error:
+    except RequirementError as error:
         pytest.skip(str(error))
     servers = Servers()
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from mews.harness.backends import BACKENDS, Backend, backend_of, backends_that, load
 from mews.harness.clusters import open_cluster
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.options import RunOptions, check_available, time_of
 from mews.harness.scenario.loader import parse_scenario
 
@@ -17,7 +17,7 @@ PLAIN = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: x}\nhardware: dem
 
 
 def lacking():
-    raise Lacks("toy: there is no toy on this machine")
+    raise RequirementError("toy: there is no toy on this machine")
 
 
 async def open_toy(request):
@@ -49,7 +49,7 @@ def test_what_is_added_to_the_table_is_offered_checked_and_opened(monkeypatch):
     monkeypatch.setitem(BACKENDS, "toy", f"{__name__}:TOY")
     scenario = parse_scenario(PLAIN, Path("x"), {})
     assert time_of("toy", None) == "wall"
-    with pytest.raises(BadInput, match="--time virtual: --cluster toy runs in wall time only"):
+    with pytest.raises(BadInputError, match="--time virtual: --cluster toy runs in wall time only"):
         time_of("toy", "virtual")
     request = asyncio.run(open_cluster(scenario, RunOptions("toy", "wall"), seed=7))
     assert (request.scenario, request.seed, request.dialect) == (scenario, 7, "h3api")
@@ -57,9 +57,9 @@ def test_what_is_added_to_the_table_is_offered_checked_and_opened(monkeypatch):
 
 def test_a_backend_whose_programs_are_missing_is_not_opened(monkeypatch):
     monkeypatch.setitem(BACKENDS, "broken", f"{__name__}:BROKEN")
-    with pytest.raises(Lacks, match="there is no toy"):
+    with pytest.raises(RequirementError, match="there is no toy"):
         check_available("broken")
-    with pytest.raises(Lacks, match="there is no toy"):
+    with pytest.raises(RequirementError, match="there is no toy"):
         asyncio.run(open_cluster(parse_scenario(PLAIN, Path("x"), {}), RunOptions("broken", "wall")))
 
 

@@ -11,7 +11,7 @@ import pytest
 from mews.harness import cli
 from mews.harness.cli import exit_code
 from mews.harness.engine import Engine
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.report.run import Run
 from mews.harness.scenario.result import Result
@@ -35,7 +35,7 @@ class FakeEngine(Engine):
     def run(self, scenario, seed=None):
         verdict = self.verdicts.get(scenario.name, "passed")
         if verdict == "lacks":
-            raise Lacks("docker: not found; install it")
+            raise RequirementError("docker: not found; install it")
         journal = Journal(lambda: 0.5)
         journal.write("chassis", "chassis/A", "detached", gpuid="0-a")
         result = Result(
@@ -177,7 +177,7 @@ def test_a_file_outside_the_scenarios_folder_is_read_with_the_users_word(command
         assert [obj["metadata"]["name"] for obj in scenario.objects] == ["x"]
 
     def lacks(cluster):
-        raise Lacks("read")
+        raise RequirementError("read")
 
     monkeypatch.setenv("MEWS_INSTANCE", "")  # `mews up` sets it
     monkeypatch.setattr("mews.harness.commands.up.to_stderr", lambda: None)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from mews.harness.clock import EPOCH_S, OutsideWorld, Stalled, VirtualLoop, run_virtual, virtual_clock
+from mews.harness.clock import EPOCH_S, OutsideWorldError, StalledLoopError, VirtualLoop, run_virtual, virtual_clock
 from mews.kube.clock import Pace, later, rest, stream
 
 
@@ -65,7 +65,7 @@ def test_a_loop_that_would_wait_for_ever_says_so() -> None:
     async def main() -> None:
         await asyncio.get_running_loop().create_future()
 
-    with pytest.raises(Stalled):
+    with pytest.raises(StalledLoopError):
         run_virtual(main)
 
 
@@ -74,7 +74,7 @@ def test_rests_that_round_to_none_do_not_hang_virtual_time() -> None:
         for delay_s in itertools.chain([1e6], itertools.repeat(1e-15)):
             await asyncio.sleep(delay_s)
 
-    with pytest.raises(Stalled, match="time has stayed at 1e\\+06 s"):
+    with pytest.raises(StalledLoopError, match="time has stayed at 1e\\+06 s"):
         run_virtual(main)
 
 
@@ -87,7 +87,7 @@ def test_work_that_never_waits_does_not_hang_virtual_time(monkeypatch: pytest.Mo
             await asyncio.sleep(0)
         return asyncio.get_running_loop().time()
 
-    with pytest.raises(Stalled, match="time has stayed at 3 s for 1000 turns in a row"):
+    with pytest.raises(StalledLoopError, match="time has stayed at 3 s for 1000 turns in a row"):
         run_virtual(lambda: main(10_000))
     assert run_virtual(lambda: main(900)) == 3
 
@@ -116,7 +116,7 @@ def test_virtual_time_refuses_the_outside_world() -> None:
         asyncio.get_running_loop().add_reader(0, print)
 
     for attempt in (resolve, spawn, watch):
-        with pytest.raises(OutsideWorld):
+        with pytest.raises(OutsideWorldError):
             run_virtual(attempt)
 
 
@@ -140,7 +140,7 @@ def test_another_thread_cannot_reach_into_virtual_time() -> None:
         loop, refused = asyncio.get_running_loop(), []
 
         def reach() -> None:
-            with pytest.raises(OutsideWorld):
+            with pytest.raises(OutsideWorldError):
                 loop.call_soon_threadsafe(print)
             refused.append(True)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mews.harness.clock import HaltingLoop, run_virtual
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.halts import Halt, break_place
 from mews.harness.journal import Journal, Line
 
@@ -35,7 +35,7 @@ def test_a_place_is_reached_by_its_line_alone(text, reached, passed_by):
 
 @pytest.mark.parametrize("text", ["", " ", "-1", "step:", "step:0", "step:-1", "step:two"])
 def test_what_is_no_place_is_refused(text):
-    with pytest.raises(BadInput, match="--break-at"):
+    with pytest.raises(BadInputError, match="--break-at"):
         break_place(text)
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder, runtime_folder, sweep
 
 SLEEP = [sys.executable, "-c", "import signal; print(flush=True); signal.pause()"]
@@ -39,7 +39,7 @@ def test_the_runtime_folder_is_the_users_where_it_can_be_written_to(base, monkey
 def test_where_no_folder_can_be_made_that_is_told(monkeypatch):
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     monkeypatch.setattr("tempfile.tempdir", "/dev/null/nowhere")
-    with pytest.raises(Lacks, match=r"no folder for sockets and servers: .*; set XDG_RUNTIME_DIR or TMPDIR"):
+    with pytest.raises(RequirementError, match=r"no folder for sockets and servers: .*; set XDG_RUNTIME_DIR or TMPDIR"):
         make_runtime_folder("mews-")
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mews.harness import cli
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.sweeps import Shard, shard_of
 
 SCENARIO = """\
@@ -123,5 +123,5 @@ def test_a_shard_is_named_by_number_or_by_the_index_of_a_job():
     for text, environment in {
         "0/3": {}, "4/3": {}, "x/3": {}, "2": {}, "": {}, "index/3": {}, "index/2": {"JOB_COMPLETION_INDEX": "2"},
     }.items():  # fmt: skip
-        with pytest.raises(BadInput, match=r"--shard"):
+        with pytest.raises(BadInputError, match=r"--shard"):
             shard_of(text, environment)

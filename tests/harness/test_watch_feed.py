@@ -4,7 +4,7 @@ import asyncio
 
 from mews.harness.clock import run_virtual
 from mews.harness.watch_feed import Feed
-from mews.kube.api.errors import Gone, ServerError, Unavailable
+from mews.kube.api.errors import GoneError, ServerError, UnavailableError
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import EventType, ObjectList, WatchEvent
 
@@ -52,7 +52,7 @@ def added(name, version):
 
 
 def test_a_broken_watch_goes_on_from_the_last_version_seen():
-    server = Server([([pod("a", 3)], 5)], [[added("b", 7), Unavailable("reset")], [added("c", 9)]])
+    server = Server([([pod("a", 3)], 5)], [[added("b", 7), UnavailableError("reset")], [added("c", 9)]])
     feed, sights = played(server)
     assert server.asked == ["list", "5", "7", "9"]
     assert [key for _, key, _, _ in sights] == ["d/a", "d/b", "d/c"]
@@ -60,7 +60,7 @@ def test_a_broken_watch_goes_on_from_the_last_version_seen():
 
 
 def test_a_version_that_is_too_old_makes_it_list_anew_and_tell_what_went():
-    server = Server([([pod("a", 3)], 5), ([pod("b", 9)], 9)], [[Gone("too old")]])
+    server = Server([([pod("a", 3)], 5), ([pod("b", 9)], 9)], [[GoneError("too old")]])
     feed, sights = played(server)
     assert server.asked == ["list", "5", "list", "9"]
     assert [(kind, key) for kind, key, _, _ in sights] == [("LISTED", "d/a"), ("LISTED", "d/a"), ("LISTED", "d/b")]

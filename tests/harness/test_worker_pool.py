@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.worker_pool import WorkerPool
 
 
@@ -83,16 +83,16 @@ def test_every_item_may_kill_its_worker():
 def test_an_error_is_raised_in_its_turn():
     def work(number):
         if number == 2:
-            raise BadInput("two: must be one")
+            raise BadInputError("two: must be one")
         return number
 
     results = []
-    with pytest.raises(BadInput, match="two: must be one"):
+    with pytest.raises(BadInputError, match="two: must be one"):
         results.extend(pool(work).run(5))
     assert results == [0, 1]
 
 
-class Awkward(Exception):
+class AwkwardError(Exception):
     """Can be written by pickle and not read."""
 
     def __init__(self, one, two):
@@ -103,7 +103,7 @@ def test_what_cannot_be_sent_is_a_lost_item_with_the_reason():
     def work(number):
         if number == 0:
             return lambda: None
-        raise Awkward("no", "way")
+        raise AwkwardError("no", "way")
 
     first, second = pool(work).run(2)
     assert "0 is lost: what its worker process came to cannot be sent" in first

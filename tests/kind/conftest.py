@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.own_files import make_own_folder
 
 
@@ -14,7 +14,7 @@ from mews.own_files import make_own_folder
 def pytest_runtest_makereport(item, call):
     """What this machine lacks, the next test lacks, too: creating a cluster fails after minutes."""
     report = yield
-    if call.excinfo is not None and call.excinfo.errisinstance(Lacks):
+    if call.excinfo is not None and call.excinfo.errisinstance(RequirementError):
         item.session.shouldfail = f"no kind cluster: {call.excinfo.value}"
     return report
 
@@ -29,7 +29,7 @@ def state():
 
     try:
         needed()
-    except Lacks as error:
+    except RequirementError as error:
         pytest.skip(str(error))
     with pytest.MonkeyPatch.context() as patch:
         folder = Path(tempfile.gettempdir()) / f"mews-kind-tests-{os.getuid()}"

@@ -9,11 +9,11 @@ import pytest
 
 from mews.harness.clusters.kind.tools import BASE_IMAGE, call
 from mews.harness.engine import Engine
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
 from tests.kube.dra.programs import CDI_HOOK, NVIDIA
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 
 pytestmark = [pytest.mark.kind, pytest.mark.nightly]
 
@@ -37,7 +37,7 @@ IMAGE = f"mews.local/nvidia-dra-driver:{NVIDIA.module.version}"
 def passes(path, shared, artefacts):
     try:
         run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, session=shared).run(load_scenario(path))
-    except Lacks as error:
+    except RequirementError as error:
         if "needs containerd" in str(error):
             pytest.skip(str(error))
         raise
@@ -58,7 +58,7 @@ def driver(tmp_path_factory):
     try:
         for program in (NVIDIA, CDI_HOOK):
             shutil.copy(program.build(), folder / program.name)
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(str(error))
     base = os.environ.get(BASE_IMAGE)
     call(["docker", "build", "-t", IMAGE, *(["--build-arg", f"BASE={base}"] if base else []), str(folder)])

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from mews.harness.clusters.kind.tools import call
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from tests.kind.commands import docker_has, interrupt, passed, started, until
 
 pytestmark = pytest.mark.kind
@@ -61,6 +61,6 @@ def test_a_run_killed_in_the_midst_leaves_nothing(state, tmp_path):
 
 def said(argv):
     """Standard output; nothing where the API does not answer yet."""
-    with contextlib.suppress(Lacks):
+    with contextlib.suppress(RequirementError):
         return call(argv)
     return ""

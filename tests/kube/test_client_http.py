@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mews.kube.api.errors import ApiError, Gone, Unavailable
+from mews.kube.api.errors import ApiError, GoneError, UnavailableError
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.client.http import HttpKube
 
@@ -53,9 +53,9 @@ def test_nobody_there_is_unavailable() -> None:
     async def main() -> None:
         kube = HttpKube("http://127.0.0.1:1")
         try:
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await kube.list(PODS)
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await anext(kube.watch(PODS))
         finally:
             await kube.close()
@@ -76,7 +76,7 @@ def test_a_write_that_gets_no_answer_is_unavailable_and_not_repeated() -> None:
             kube.delete(CONFIGMAPS, "a", namespace="n"),
             kube.replace(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="n"),
         ):
-            with pytest.raises(Unavailable):
+            with pytest.raises(UnavailableError):
                 await write
         assert requests == 3
 
@@ -89,7 +89,7 @@ def test_a_watch_whose_connection_breaks_is_unavailable_after_what_came() -> Non
 
     async def check(kube: HttpKube) -> None:
         names = []
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             async for event in kube.watch(PODS):
                 names.append(event.object["metadata"]["name"])
         assert names == ["a"]
@@ -115,7 +115,7 @@ def test_an_error_event_is_raised() -> None:
         writer.write(STREAM + chunk(b'{"type":"ERROR","object":' + status + b"}\n") + b"0\r\n\r\n")
 
     async def check(kube: HttpKube) -> None:
-        with pytest.raises(Gone, match="too old resource version"):
+        with pytest.raises(GoneError, match="too old resource version"):
             await anext(kube.watch(PODS, resource_version="1"))
 
     against(answer, check)

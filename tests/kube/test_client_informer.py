@@ -9,7 +9,7 @@ import pytest
 
 import mews.kube.client.informer
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import CONFIGMAPS, Resource
 from mews.kube.client.informer import Informer
@@ -32,7 +32,7 @@ class Flaky(InProcessKube):
             yield event
             left -= 1
             if left == 0:
-                raise Unavailable("the line broke")
+                raise UnavailableError("the line broke")
 
 
 def run(check: Callable[[Store], Awaitable[None]]) -> None:
@@ -120,7 +120,7 @@ def test_a_list_in_pages_is_believed_once_all_of_it_is_there(monkeypatch: pytest
         async def list(self, resource: Resource, **options: Any) -> ObjectList:  # type: ignore[override]
             self.pages += 1
             if self.pages == 2:
-                raise Unavailable("the line broke")
+                raise UnavailableError("the line broke")
             return await super().list(resource, **options)
 
     async def check(store: Store) -> None:

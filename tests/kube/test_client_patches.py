@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import BadRequest, Invalid, ServerError
+from mews.kube.api.errors import BadRequestError, InvalidError, ServerError
 from mews.kube.api.objects import clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.quantities import canonical
@@ -67,14 +67,14 @@ def test_each_operation_of_a_json_patch(operation: dict[str, Any], expected: Any
     ],
 )
 def test_a_failed_operation_is_refused(operation: dict[str, Any]) -> None:
-    with pytest.raises(Invalid, match="the server rejected our request due to an error in our request"):
+    with pytest.raises(InvalidError, match="the server rejected our request due to an error in our request"):
         json_patch({"l": [1]}, [operation])
 
 
 def test_copies_of_a_json_patch_are_bounded_in_bytes() -> None:
     target = {"l": ["x" * 1000]}
     doubled = [{"op": "copy", "from": "/l", "path": "/l/-"}] * 28
-    with pytest.raises(Invalid, match="the server rejected our request due to an error in our request"):
+    with pytest.raises(InvalidError, match="the server rejected our request due to an error in our request"):
         json_patch(target, doubled)
     assert target == {"l": ["x" * 1000]}
 
@@ -83,7 +83,7 @@ def test_the_bound_on_copies_is_that_of_the_real_server() -> None:
     piece = "x" * (1024 * 1024 - 2)  # a mebibyte with its quotes
     copies = [{"op": "copy", "from": "/a", "path": f"/b{number}"} for number in range(4)]
     assert len(json_patch({"a": piece}, copies[:3])) == 4
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidError):
         json_patch({"a": piece}, copies)
 
 
@@ -94,7 +94,7 @@ def test_moves_are_not_counted_as_copies() -> None:
 
 
 def test_a_json_patch_is_a_list() -> None:
-    with pytest.raises(BadRequest):
+    with pytest.raises(BadRequestError):
         json_patch({}, {"op": "add"})
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.resources import CONFIGMAPS, LEASES
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import stream
@@ -41,7 +41,7 @@ class Silent:
     def __getattr__(self, name: str) -> object:
         def call(*arguments: object, **options: object) -> object:
             if self.silent:
-                raise Unavailable("no answer")
+                raise UnavailableError("no answer")
             return getattr(self._kube, name)(*arguments, **options)
 
         return call
@@ -142,7 +142,7 @@ def test_what_a_leader_of_before_still_sends_is_not_sent() -> None:
         candidates.ports["a"].silent = True
         await asyncio.sleep(30)
         candidates.ports["a"].silent = False
-        with pytest.raises(Unavailable, match="lease"):
+        with pytest.raises(UnavailableError, match="lease"):
             await old.delete(CONFIGMAPS, "written", namespace="default")
         assert await old.get(CONFIGMAPS, "written", namespace="default")
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import ApiError, Conflict, ServerError, TooManyRequests
+from mews.kube.api.errors import ApiError, ConflictError, ServerError, TooManyRequestsError
 from mews.kube.client.patience import MOST_TIMES, patiently
 
 
@@ -33,13 +33,13 @@ def again(after_s: int) -> dict[str, int]:
 
 
 def test_a_request_is_made_again_when_the_server_says() -> None:
-    refusals = (TooManyRequests("busy", details=again(3)), ServerError("down", details=again(4)))
+    refusals = (TooManyRequestsError("busy", details=again(3)), ServerError("down", details=again(4)))
     assert asked(*refusals) == ("answer", 3, 7.0)
 
 
 @pytest.mark.parametrize(
     "refusal",
-    [TooManyRequests("a budget"), ServerError("broken"), Conflict("stale", details=again(3))],
+    [TooManyRequestsError("a budget"), ServerError("broken"), ConflictError("stale", details=again(3))],
     ids=["429", "500", "409"],
 )
 def test_a_refusal_that_names_no_time_is_the_answer(refusal: ApiError) -> None:
@@ -47,5 +47,5 @@ def test_a_refusal_that_names_no_time_is_the_answer(refusal: ApiError) -> None:
 
 
 def test_a_client_loses_its_patience() -> None:
-    refusals = [TooManyRequests(f"busy {number}", details=again(1)) for number in range(30)]
+    refusals = [TooManyRequestsError(f"busy {number}", details=again(1)) for number in range(30)]
     assert asked(*refusals) == (refusals[MOST_TIMES], MOST_TIMES + 1, float(MOST_TIMES))

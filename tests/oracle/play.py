@@ -16,13 +16,13 @@ from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.actions import Step
 from mews.harness.scenario.driver import Driver
-from mews.harness.scenario.errors import ScenarioError, StepFailed
+from mews.harness.scenario.errors import ScenarioError, StepFailedError
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.runner import bounds_for
 from mews.harness.scenario.step_context import StepContext
 from mews.harness.scenario.steps import apply_objects, do
 from mews.harness.scenario.trace import read_trace
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.resources import PODS
 from mews.registry import looking_in
 from tests.oracle.actions import Action
@@ -113,7 +113,7 @@ class _Play:
             await self._steps()
             await asyncio.sleep(self._tail_s)
             for step in scenario.finally_:
-                with contextlib.suppress(StepFailed, ScenarioError):
+                with contextlib.suppress(StepFailedError, ScenarioError):
                     await do(self._stage, step)
         finally:
             for task in self._tasks:
@@ -150,7 +150,7 @@ class _Play:
             self._begin(number)
             if step.name:
                 self._stage.marks[step.name] = len(self._cluster.journal)
-            with contextlib.suppress(StepFailed, ScenarioError):
+            with contextlib.suppress(StepFailedError, ScenarioError):
                 await do(self._stage, step)
 
     def _begin(self, number: int) -> None:
@@ -164,7 +164,7 @@ class _Play:
         del self._unstruck[place]
         try:
             await self._do(action)
-        except (ValueError, LookupError, ApiError, Unavailable, StepFailed, ScenarioError) as error:
+        except (ValueError, LookupError, ApiError, UnavailableError, StepFailedError, ScenarioError) as error:
             self._unstruck[place] = action, f"{type(error).__name__}: {error}"
             if action.do in OF_HARDWARE and DOWN not in str(error):
                 self._refused(place, action, str(error))

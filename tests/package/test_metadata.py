@@ -13,7 +13,7 @@ import pytest
 import mews
 from mews import project
 from mews.harness.cli import MISTAKE, exit_code
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from tests.package.conftest import ROOT
 
 LINK = re.compile(r"(!?)\[[^\]]*\]\(([^)\s]+)\)")
@@ -77,7 +77,7 @@ def test_help_and_errors_lead_to_the_documentation(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.rstrip().endswith(project.DOCUMENTATION)
 
     def missing(*_: Any) -> int:
-        raise Lacks("no engine answers")
+        raise RequirementError("no engine answers")
 
     monkeypatch.setattr("mews.harness.cli.check_pace", missing)
     assert exit_code(["demo"]) == 3

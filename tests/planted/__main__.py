@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.planted.fault import Fault, LostFault
+from tests.planted.fault import Fault, LostFaultError
 from tests.planted.kept import KeptFault, kept_faults
 from tests.planted.mutate import faults_of
 from tests.planted.processes import Say, said
@@ -53,7 +53,7 @@ def main() -> int:
     chosen = parser.parse_args()
     try:
         kept = [each for each in kept_faults() if chosen.room in (None, each.fault.room)]
-    except LostFault as error:
+    except LostFaultError as error:
         sys.stdout.write(f"{error}\n")
         return 1
     sys.stdout.write(f"seed {chosen.seed}\n")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.planted.rooms import ROOT
 
 
-class LostFault(ValueError):
+class LostFaultError(ValueError):
     """The source has changed: the place of a fault is not there, or there several times."""
 
 
@@ -35,12 +35,12 @@ class Fault:
     def text(self) -> str:
         """The file with the fault; it compiles.
 
-        Raises LostFault.
+        Raises LostFaultError.
         """
         source = self.source()
         end = self.offset + len(self.before)
         if source[self.offset : end] != self.before:
-            raise LostFault(f"{self.name}: {self.file} has changed")
+            raise LostFaultError(f"{self.name}: {self.file} has changed")
         changed = source[: self.offset] + self.after + source[end:]
         compile(changed, self.file, "exec")
         return changed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.planted.fault import Fault, LostFault
+from tests.planted.fault import Fault, LostFaultError
 from tests.planted.rooms import ROOMS, ROOT
 from tests.planted.worlds import World
 
@@ -34,17 +34,17 @@ class KeptFault:
 def kept_faults() -> list[KeptFault]:
     """All of them, room by room.
 
-    Raises LostFault for each that the source has lost, all in one message.
+    Raises LostFaultError for each that the source has lost, all in one message.
     """
     found, lost = [], []
     for room in ROOMS:
         for number, entry in enumerate(_entries(room), 1):
             try:
                 found.append(_kept(room, number, entry))
-            except LostFault as error:
+            except LostFaultError as error:
                 lost.append(str(error))
     if lost:
-        raise LostFault("\n".join(lost))
+        raise LostFaultError("\n".join(lost))
     return found
 
 
@@ -60,7 +60,7 @@ def _kept(room: str, number: int, entry: dict[str, Any]) -> KeptFault:
     before = entry["source"].strip("\n")
     times = (ROOT / entry["file"]).read_text(encoding="utf-8").count(before)
     if times != 1:
-        raise LostFault(f"{name}: {entry['file']} has {before.strip()!r} {times} times; it must have it once")
+        raise LostFaultError(f"{name}: {entry['file']} has {before.strip()!r} {times} times; it must have it once")
     offset = (ROOT / entry["file"]).read_text(encoding="utf-8").index(before)
     fault = Fault(name, room, entry["file"], offset, before, entry["planted"].strip("\n"))
     scenario, _, seed = entry.get("world", "").partition(" seed ")

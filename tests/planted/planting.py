@@ -10,6 +10,6 @@ from tests.planted.rooms import ROOT, module_of
 def plant(fault: Fault) -> None:
     """From now on this process has that fault.
 
-    Raises LostFault, and RuntimeError where its module has been imported already.
+    Raises LostFaultError, and RuntimeError where its module has been imported already.
     """
     plant_text(module_of(fault.file), ROOT / fault.file, fault.text())

@@ -12,7 +12,7 @@ import pytest
 from mews.kube.system.journal import Line
 from tests.planted import __main__ as command
 from tests.planted import kept
-from tests.planted.fault import Fault, LostFault
+from tests.planted.fault import Fault, LostFaultError
 from tests.planted.kept import kept_faults
 from tests.planted.mutate import changes, faults_of
 from tests.planted.rooms import ROOMS, ROOT
@@ -84,7 +84,9 @@ def test_75_faults_are_kept_and_every_room_has_its_share():
 def test_a_fault_whose_line_is_not_in_the_source_any_more_is_named(monkeypatch):
     lost = {"rule": "none", "file": "systems/kubecomp/rules.py", "source": "if no_such_line:", "planted": "if True:"}
     monkeypatch.setattr(kept, "_entries", lambda room: [lost] if room == "kubecomp" else [])
-    with pytest.raises(LostFault, match=r"kubecomp-kept-1: systems/kubecomp/rules\.py has 'if no_such_line:' 0 times"):
+    with pytest.raises(
+        LostFaultError, match=r"kubecomp-kept-1: systems/kubecomp/rules\.py has 'if no_such_line:' 0 times"
+    ):
         kept_faults()
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
 from tests.upstream import dra
-from tests.upstream.building import DEVICE_PLUGIN, E2E, NotBuilt
+from tests.upstream.building import DEVICE_PLUGIN, E2E, NotBuiltError
 from tests.upstream.specs import SLOW, Outcome, listed, play, reasons, sample
 from tests.upstream.up import cluster
 
@@ -47,7 +47,7 @@ def main() -> int:
     chosen = parser.parse_args()
     try:
         program, plugin = E2E.built(), DEVICE_PLUGIN.built()
-    except NotBuilt as error:
+    except NotBuiltError as error:
         say(f"not run: {error}")
         return 0
     waiting = reasons(WAITING) if chosen.cluster == "embedded" else {}

@@ -20,7 +20,7 @@ HELM = "v3.19.2"
 _BUILD_S = 3600
 
 
-class NotBuilt(Exception):
+class NotBuiltError(Exception):
     """Why a judge cannot be had here."""
 
 
@@ -35,7 +35,7 @@ class ModuleTests:
     def folder(self) -> Path:
         """The package's folder in Go's module cache.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         done = run_go("mod", "download", "-json", f"{self.module}@{self.version}", cwd=HERE)
         return Path(json.loads(done)["Dir"]) / self.package
@@ -43,7 +43,7 @@ class ModuleTests:
     def built(self) -> Path:
         """The program.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         folder = self.folder()
         out = cache_folder() / f"{folder.name}-{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}.test"
@@ -68,7 +68,7 @@ class ModulePrograms:
     def source(self) -> Path:
         """The module's folder: its charts and manifests, too.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         return ModuleTests(self.module, self.version, "").folder()
 
@@ -79,7 +79,7 @@ class ModulePrograms:
     def built(self) -> Path:
         """The folder of the programs, built where they are not there yet.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         key = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
         out = cache_folder() / f"{Path(self.module).name}-{self.version}-{key}"
@@ -111,7 +111,7 @@ class ModulePrograms:
 def helm() -> Path:
     """Helm's own program, from its module.
 
-    Raises NotBuilt with the reason.
+    Raises NotBuiltError with the reason.
     """
     return ModulePrograms("helm.sh/helm/v3", HELM, {"helm": "./cmd/helm"}).built() / "helm"
 
@@ -124,16 +124,16 @@ def go_environment(flags: str = "-mod=mod", *, cgo: bool = False) -> dict[str, s
 def run_go(*words: str, cwd: Path, flags: str = "-mod=mod", cgo: bool = False) -> str:
     """What a call of Go prints.
 
-    Raises NotBuilt with the reason.
+    Raises NotBuiltError with the reason.
     """
     go = shutil.which("go")
     if go is None:
-        raise NotBuilt("go is not on PATH")
+        raise NotBuiltError("go is not on PATH")
     cache_folder().mkdir(parents=True, exist_ok=True)
     env = go_environment(flags, cgo=cgo)
     done = subprocess.run([go, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=_BUILD_S)
     if done.returncode != 0:
-        raise NotBuilt(f"go {words[0]}: {(done.stderr.strip().splitlines() or ['it said nothing'])[-1]}")
+        raise NotBuiltError(f"go {words[0]}: {(done.stderr.strip().splitlines() or ['it said nothing'])[-1]}")
     return done.stdout
 
 
@@ -149,7 +149,7 @@ class Judge:
     def built(self) -> Path:
         """The program, built where it is not there yet.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         out = cache_folder() / f"{self.name}-{self._key()}"
         if out.is_file():
@@ -159,8 +159,8 @@ class Judge:
             part = Path(folder) / "program"
             try:
                 run_go(*(word.replace("{out}", str(part)) for word in self.command), cwd=copied)
-            except NotBuilt as error:
-                raise NotBuilt(f"{self.name} cannot be built: {error}") from None
+            except NotBuiltError as error:
+                raise NotBuiltError(f"{self.name} cannot be built: {error}") from None
             shutil.move(part, out.with_suffix(".part"))
         out.with_suffix(".part").replace(out)
         return out

@@ -60,7 +60,7 @@ class Chart:
     def image_rows(self) -> dict[str, Any]:
         """Rows for ``--images``.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         folder = self.programs().built()
         more = {"env": dict(self.env)} if self.env else {}
@@ -76,7 +76,7 @@ def charts() -> dict[str, Chart]:
 def images_file(folder: Path, chosen: Sequence[Chart]) -> Path:
     """The file for ``--images``.
 
-    Raises NotBuilt with the reason.
+    Raises NotBuiltError with the reason.
     """
     rows, known = dict[str, Any](WORK), charts()
     for chart in chosen:

@@ -8,7 +8,7 @@ import pytest
 
 from ci.reference.charts import CLASSES, WAYS, charts, page
 from mews.kube.emulated.kubelet.mount_namespace import filters_lacking
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 from tests.upstream.charts import FOLDER, Client, images_file
 from tests.upstream.charts import charts as known
 from tests.upstream.up import cluster
@@ -43,7 +43,7 @@ def installed(names, folder, then):
     chosen = [CHARTS[name] for name in names]
     try:
         images = images_file(folder, chosen)
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(f"{error}; {'; '.join(chart.programs().command() for chart in chosen)}")
     with cluster(["--stack", "none", "--images", str(images)]) as ready:
         client = Client(ready["kubeconfig"], folder)

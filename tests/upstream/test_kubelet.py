@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.upstream.building import HERE, KUBERNETES, ModuleTests, NotBuilt, go_environment
+from tests.upstream.building import HERE, KUBERNETES, ModuleTests, NotBuiltError, go_environment
 
 pytestmark = pytest.mark.upstream
 OURS = HERE / "kubelet"
@@ -55,7 +55,7 @@ def judged(tmp_path_factory):
     """The folder of the module."""
     try:
         source = ModuleTests("k8s.io/kubernetes", KUBERNETES, "").folder()
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("judged")
     module(folder, source)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.upstream import building, dra
 from tests.upstream.__main__ import LISTS, WAITING
-from tests.upstream.building import E2E, NotBuilt
+from tests.upstream.building import E2E, NotBuiltError
 from tests.upstream.specs import Outcome, focus, listed, read_report, reasons, sample
 
 REPORT = """<?xml version="1.0"?>
@@ -102,7 +102,7 @@ def test_the_module_names_the_version_that_is_judged_by():
 def test_without_go_it_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotBuilt, match=r"e2e\.test cannot be built: go is not on PATH"):
+    with pytest.raises(NotBuiltError, match=r"e2e\.test cannot be built: go is not on PATH"):
         E2E.built()
 
 
@@ -112,6 +112,6 @@ def test_what_cannot_be_built_is_told_with_the_last_line(monkeypatch, tmp_path):
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(NotBuilt, match=r"e2e\.test cannot be built: go test: no such module"):
+    with pytest.raises(NotBuiltError, match=r"e2e\.test cannot be built: go test: no such module"):
         E2E.built()
     assert not list(Path(tmp_path / "cache").rglob("e2e.test*"))

@@ -9,7 +9,7 @@ import pytest
 
 from mews.harness.clusters.programs.finding import find
 from tests.upstream import building
-from tests.upstream.building import HERE, NotBuilt
+from tests.upstream.building import HERE, NotBuiltError
 from tests.upstream.up import cluster
 
 pytestmark = pytest.mark.upstream
@@ -22,7 +22,7 @@ def had(make):
     """What can be built here; else the test is skipped with the reason."""
     try:
         return make()
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(str(error))
 
 

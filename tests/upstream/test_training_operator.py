@@ -8,7 +8,7 @@ import yaml
 from mews.harness.clusters.programs.finding import find
 from mews.kube.client.http import HttpKube
 from tests.upstream import building, tfjobs
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 from tests.upstream.tfjobs import CASES
 from tests.upstream.up import cluster
 
@@ -22,7 +22,7 @@ def had(make):
     """What can be built here; else the test is skipped with the reason."""
     try:
         return make()
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(str(error))
 
 

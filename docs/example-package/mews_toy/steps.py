@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mews.harness.scenario.extension import CheckKind, StepKind
 from mews.harness.scenario.step_context import Finding
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import annotations_of
 from mews.kube.api.resources import PODS
 from mews_toy.invariant import MARK
@@ -30,7 +30,7 @@ async def _marked(stage, name):
     awaited = f"pod {name} to be marked"
     try:
         pod = await stage.cluster.kube.get(PODS, name, namespace="default")
-    except NotFound:
+    except NotFoundError:
         return Finding(False, awaited, "there is none")
     return Finding(MARK in annotations_of(pod), awaited, "it is not", (f"pod/default/{name}",))
 

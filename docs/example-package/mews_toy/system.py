@@ -7,7 +7,7 @@ import asyncio
 
 from pydantic import BaseModel, ConfigDict
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import annotations_of, name_of, namespace_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
@@ -49,7 +49,7 @@ class Marker:
         change = {"metadata": {"annotations": {self._annotation: "yes"}}}
         try:
             await self._kube.patch(PODS, name_of(pod), change, namespace=namespace_of(pod))
-        except NotFound:
+        except NotFoundError:
             return
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mews.emulator.chassis.errors import LinkDown
+from mews.emulator.chassis.errors import LinkDownError
 from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
@@ -46,6 +46,6 @@ class NeverTrains:
         """Refuse it after the wait."""
         if operation.refusal is not None:
             return False
-        operation.refuse(LinkDown(f"device {operation.device!r}: its link does not come up"))
+        operation.refuse(LinkDownError(f"device {operation.device!r}: its link does not come up"))
         operation.last(self.wait_s)
         return True

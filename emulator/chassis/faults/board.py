@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mews.emulator.chassis.errors import Refusal
+from mews.emulator.chassis.errors import RefusalError
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.faults.bench import ChassisFault, Delays, Strikes, TimedChassisFault, UndoableChassisFault
 from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, declared, described, ending, fires, parameters
@@ -57,7 +57,7 @@ class ArmedChassisFault:
         """Edit the table as another editor would; a refusal is that editor's."""
         try:
             self.box.edit(device, port, self.now_s, cause=self.fault.kind)
-        except Refusal:
+        except RefusalError:
             return
 
     def set_link(self, device: str, up: bool) -> None:

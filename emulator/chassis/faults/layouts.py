@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mews.emulator.chassis.errors import Busy
+from mews.emulator.chassis.errors import ChassisBusyError
 from mews.emulator.chassis.faults.bench import ChassisHandle
 from mews.emulator.chassis.operation import Operation
 
@@ -24,7 +24,7 @@ class LayoutBusy:
         """Refuse the operation without delay."""
         if operation.refusal is not None:
             return False
-        operation.refuse(Busy("another layout is being applied"))
+        operation.refuse(ChassisBusyError("another layout is being applied"))
         operation.last(0.0)
         return True
 

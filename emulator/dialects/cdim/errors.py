@@ -57,7 +57,7 @@ INVENTORY: Mapping[str, tuple[int, str, str]] = MappingProxyType(
 """Reason -> status, code and message of the configuration manager."""
 
 
-class RefusedRequest(Exception):
+class RefusedRequestError(Exception):
     """A request that is not carried out: a reason, a text for people, and members that the body has besides."""
 
     def __init__(self, reason: str, text: str = "", *, more: Mapping[str, Any] | None = None, allow: str = "") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.emulator.dialects.cdim.errors import RefusedRequest
+from mews.emulator.dialects.cdim.errors import RefusedRequestError
 from mews.emulator.dialects.identities import identity
 
 DEFAULT_GROUP = "00000000-0000-7000-8000-000000000000"
@@ -56,10 +56,10 @@ class ResourceGroups:
     def find(self, group: str) -> ResourceGroup:
         """The group with that ID.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         if group not in self._groups:
-            raise RefusedRequest("unknown", f"resource group {group}: does not exist")
+            raise RefusedRequestError("unknown", f"resource group {group}: does not exist")
         return self._groups[group]
 
     def add(self, name: str, description: str, now: str) -> ResourceGroup:
@@ -72,7 +72,7 @@ class ResourceGroups:
     def change(self, group: str, name: str, description: str, now: str) -> ResourceGroup:
         """Give a group another name and description.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         found = self._own(group)
         found.name, found.description, found.updated = name, description, now
@@ -81,17 +81,17 @@ class ResourceGroups:
     def remove(self, group: str) -> None:
         """Remove a group that has no resources.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         self._own(group)
         if group in self._members.values():
-            raise RefusedRequest("invalid", f"resource group {group}: resources belong to it")
+            raise RefusedRequestError("invalid", f"resource group {group}: resources belong to it")
         del self._groups[group]
 
     def _own(self, group: str) -> ResourceGroup:
         found = self.find(group)
         if group == DEFAULT_GROUP:
-            raise RefusedRequest("invalid", f"resource group {group}: the default group cannot be changed")
+            raise RefusedRequestError("invalid", f"resource group {group}: the default group cannot be changed")
         return found
 
     def group_of(self, device: str) -> str:
@@ -101,12 +101,12 @@ class ResourceGroups:
     def put(self, device: str, groups: list[str]) -> None:
         """Put a device into the one group that is named.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         if len(groups) != 1:
-            raise RefusedRequest("invalid", f"must name one resource group, {len(groups)} are named")
+            raise RefusedRequestError("invalid", f"must name one resource group, {len(groups)} are named")
         if groups[0] not in self._groups:
-            raise RefusedRequest("invalid", f"resource group {groups[0]}: does not exist")
+            raise RefusedRequestError("invalid", f"resource group {groups[0]}: does not exist")
         self._members[device] = groups[0]
 
     def available(self, device: str) -> bool:

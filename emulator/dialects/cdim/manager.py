@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.operation import Operation
-from mews.emulator.dialects.cdim.errors import RefusedRequest
+from mews.emulator.dialects.cdim.errors import RefusedRequestError
 from mews.emulator.dialects.cdim.layouts import (
     CANCELED,
     CANCELING,
@@ -50,10 +50,10 @@ class LayoutManager:
     def find(self, layout: str) -> AppliedLayout:
         """The layout of that ID.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         if layout not in self._layouts:
-            raise RefusedRequest("unknown")
+            raise RefusedRequestError("unknown")
         return self._layouts[layout]
 
     def look(self, but: str = "") -> None:
@@ -66,7 +66,7 @@ class LayoutManager:
     def apply(self, procedures: tuple[Procedure, ...], now_s: float) -> tuple[AppliedLayout, list[Operation]]:
         """Begin a layout; with the operations that it begins with.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         self._box.settle(now_s)
         self._check_alone()
@@ -77,16 +77,16 @@ class LayoutManager:
         begun = [each.operation for each in layout.steps if each.operation is not None]
         if any(each.refusal is not None and each.refusal.code == "busy" for each in begun):
             del self._layouts[layout.id]
-            raise RefusedRequest("busy")
+            raise RefusedRequestError("busy")
         self._forget_old()
         return layout, begun
 
     def _check_alone(self) -> None:
         if any(each.active for each in self._layouts.values()):
-            raise RefusedRequest("busy")
+            raise RefusedRequestError("busy")
         suspended = next((each.id for each in self._layouts.values() if each.suspended), None)
         if suspended is not None:
-            raise RefusedRequest("suspended", suspended)
+            raise RefusedRequestError("suspended", suspended)
 
     def _forget_old(self) -> None:
         ended = [each.id for each in self._layouts.values() if not each.active and not each.suspended]
@@ -96,24 +96,24 @@ class LayoutManager:
     def delete(self, layout: str) -> None:
         """Forget a layout that has ended.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         found = self.find(layout)
         if found.active or found.suspended:
-            raise RefusedRequest("running")
+            raise RefusedRequestError("running")
         del self._layouts[layout]
 
     def cancel(self, layout: str, now_s: float, *, rollback: bool) -> tuple[int, dict[str, Any]]:
         """Ask for a layout to be canceled: status and body.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         self._box.settle(now_s)
         found = self.find(layout)
         if found.active and self._lost(found):
             word = "lost" if found.status == IN_PROGRESS else "lost-rollback"
             self._give_up(found)
-            raise RefusedRequest(word, more=found.state())
+            raise RefusedRequestError(word, more=found.state())
         if found.status == IN_PROGRESS:
             found.status, found.canceled_s, found.rolls_back = CANCELING, self._unix_s(now_s), rollback
             return 202, found.state()
@@ -126,18 +126,18 @@ class LayoutManager:
             found.ended_s = self._unix_s(now_s)
             return 202, found.state()
         if found.status in (COMPLETED, FAILED) or found.rollback_status == IN_PROGRESS:
-            raise RefusedRequest("executed")
+            raise RefusedRequestError("executed")
         return 200, found.state()
 
     def resume(self, layout: str, now_s: float) -> tuple[int, dict[str, Any]]:
         """Ask for a suspended layout to go on: status and body.
 
-        Raises RefusedRequest.
+        Raises RefusedRequestError.
         """
         self._box.settle(now_s)
         found = self.find(layout)
         if found.active:
-            raise RefusedRequest("executed")
+            raise RefusedRequestError("executed")
         if not found.suspended:
             return 200, found.state()
         found.resumed_s, found.ends = self._unix_s(now_s), ""

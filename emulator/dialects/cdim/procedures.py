@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert
 
-from mews.emulator.dialects.cdim.errors import RefusedRequest
+from mews.emulator.dialects.cdim.errors import RefusedRequestError
 from mews.emulator.dialects.cdim.records import CPU, DESTINATION, SOURCE, CdimResource
-from mews.emulator.dialects.wire import BadJson, Request, read_object
+from mews.emulator.dialects.wire import JsonError, Request, read_object
 from mews.listening.reading import read_like_go
 
 CONNECT, DISCONNECT = "connect", "disconnect"
@@ -93,11 +93,11 @@ class _Desired(Struct):
 def read_procedures(request: Request) -> tuple[Procedure, ...]:
     """The procedures of a layout-apply, in either form; an empty list is allowed.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     sent = _converted(_object(request, "invalid"), _ApplyRequest, "invalid").procedures
     if len(sent) > MOST:
-        raise RefusedRequest("invalid", f"procedures: {len(sent)}, at most {MOST} are allowed")
+        raise RefusedRequestError("invalid", f"procedures: {len(sent)}, at most {MOST} are allowed")
     found = tuple(_procedure(each, index) for index, each in enumerate(sent))
     _check_order(found)
     return found
@@ -107,13 +107,13 @@ def _procedure(value: Mapping[str, Any], index: int) -> Procedure:
     place = f"procedures[{index}]"
     sent = _converted(value, _Sent, "invalid", place)
     if sent.operation not in OPERATIONS:
-        raise RefusedRequest("invalid", f"{place}.operation: {sent.operation!r} is not one of {list(OPERATIONS)}")
+        raise RefusedRequestError("invalid", f"{place}.operation: {sent.operation!r} is not one of {list(OPERATIONS)}")
     device = sent.targetDeviceID or sent.destinationDeviceID or ""
     node = sent.targetCPUID or sent.sourceDeviceID or ""
     if not device:
-        raise RefusedRequest("invalid", f"{place}: 'targetDeviceID' is a required property")
+        raise RefusedRequestError("invalid", f"{place}: 'targetDeviceID' is a required property")
     if sent.operation in (CONNECT, DISCONNECT) and not node:
-        raise RefusedRequest("invalid", f"{place}: 'targetCPUID' is a required property of {sent.operation}")
+        raise RefusedRequestError("invalid", f"{place}: 'targetCPUID' is a required property of {sent.operation}")
     return Procedure(sent.operationID, sent.operation, node, device, tuple(sent.dependencies), value)
 
 
@@ -121,18 +121,18 @@ def _check_order(found: Sequence[Procedure]) -> None:
     """Every procedure must come to be done: IDs are known and unique, and no two wait for each other."""
     known = [each.id for each in found]
     if len(set(known)) != len(known):
-        raise RefusedRequest("invalid", "procedures: an operationID is there twice")
+        raise RefusedRequestError("invalid", "procedures: an operationID is there twice")
     for each in found:
         strange = next((number for number in each.dependencies if number not in known), None)
         if strange is not None:
-            raise RefusedRequest(
+            raise RefusedRequestError(
                 "invalid", f"operationID {each.id}: dependencies: no procedure has operationID {strange}"
             )
     waiting, done = list(found), set[int]()
     while waiting:
         ready = [each for each in waiting if set(each.dependencies) <= done]
         if not ready:
-            raise RefusedRequest("invalid", f"operationID {waiting[0].id}: dependencies: it waits for itself")
+            raise RefusedRequestError("invalid", f"operationID {waiting[0].id}: dependencies: it waits for itself")
         done |= {each.id for each in ready}
         waiting = [each for each in waiting if each.id not in done]
 
@@ -140,14 +140,14 @@ def _check_order(found: Sequence[Procedure]) -> None:
 def migration(request: Request, found: Sequence[CdimResource]) -> list[dict[str, Any]]:
     """The procedures that lead from the nodes as they are to those of a body: all disconnects, then the connects.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     desired = _converted(_object(request, "invalid-layout"), _Desired, "invalid-layout")
     now = {each.id: each for each in found}
     nodes = {each.id for each in found if each.device["type"] == CPU}
     targets = nodes if desired.targetNodeIDs is None else {each.lower() for each in desired.targetNodeIDs}
     if not targets <= nodes:
-        raise RefusedRequest("unknown-nodes")
+        raise RefusedRequestError("unknown-nodes")
     wanted: dict[str, str] = {}
     for index, node in enumerate(desired.desiredLayout.nodes):
         wanted.update(_wanted(node.device, f"desiredLayout.nodes[{index}].device", now, nodes))
@@ -174,7 +174,7 @@ def _wanted(
     kinds = {kind.lower(): value for kind, value in device.items()}
     cpus = _converted(kinds.get("cpu"), _Devices, "invalid-layout", f"{place}.cpu").deviceIDs
     if len(cpus) != 1 or cpus[0].lower() not in nodes:
-        raise RefusedRequest("invalid-layout", f"{place}.cpu.deviceIDs: must be the CPU of one node")
+        raise RefusedRequestError("invalid-layout", f"{place}.cpu.deviceIDs: must be the CPU of one node")
     found: dict[str, str] = {}
     for kind, value in kinds.items():
         if kind == "cpu":
@@ -186,31 +186,31 @@ def _wanted(
         for each in ids:
             known = now.get(each.lower())
             if known is None or known.device["type"] in (CPU, SOURCE, DESTINATION):
-                raise RefusedRequest("invalid-layout", f"{place}.{kind}: {each!r} is not a device of this pool")
+                raise RefusedRequestError("invalid-layout", f"{place}.{kind}: {each!r} is not a device of this pool")
             found[each.lower()] = cpus[0].lower()
     return found
 
 
 def _object(request: Request, reason: str) -> dict[str, Any]:
     if request.too_large:
-        raise RefusedRequest(reason, "the body is too large")
+        raise RefusedRequestError(reason, "the body is too large")
     try:
         return read_object(request.body)
-    except BadJson as error:
-        raise RefusedRequest(reason, f"the body must be a JSON object: {error}") from error
+    except JsonError as error:
+        raise RefusedRequestError(reason, f"the body must be a JSON object: {error}") from error
 
 
 def read_items(request: Request, kind: Any) -> list[Any]:
     """The elements of a body that is a JSON array, all of that kind.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     if request.too_large:
-        raise RefusedRequest("invalid", "the body is too large")
+        raise RefusedRequestError("invalid", "the body is too large")
     try:
         value = read_like_go(request.body)
     except ValueError as error:
-        raise RefusedRequest("invalid", f"the body must be a JSON array: {error}") from error
+        raise RefusedRequestError("invalid", f"the body must be a JSON array: {error}") from error
     found: list[Any] = _converted(value, list[kind], "invalid")
     return found
 
@@ -218,7 +218,7 @@ def read_items(request: Request, kind: Any) -> list[Any]:
 def read_members(request: Request, kind: type[Any]) -> Any:
     """The members of a body of the configuration manager.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     return _converted(_object(request, "invalid"), kind, "invalid")
 
@@ -227,4 +227,4 @@ def _converted(value: Any, kind: Any, reason: str, place: str = "") -> Any:
     try:
         return convert(value, kind)
     except ValidationError as error:
-        raise RefusedRequest(reason, f"{place}: {error}" if place else str(error)) from error
+        raise RefusedRequestError(reason, f"{place}: {error}" if place else str(error)) from error

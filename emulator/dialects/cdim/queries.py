@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mews.emulator.dialects.cdim.errors import RefusedRequest
+from mews.emulator.dialects.cdim.errors import RefusedRequestError
 from mews.emulator.dialects.cdim.layouts import FIELDS, STATES, AppliedLayout
 from mews.emulator.dialects.stamps import unix_s_of
 from mews.emulator.dialects.wire import Request
@@ -17,49 +17,49 @@ LIMIT = 20
 def flag(request: Request, name: str) -> bool:
     """``true`` or ``false`` in any case; false where it is empty or not there.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     given = request.query.get(name, "")
     if given.lower() not in ("true", "false", ""):
-        raise RefusedRequest("invalid", f"{name}: {given!r} must be true or false")
+        raise RefusedRequestError("invalid", f"{name}: {given!r} must be true or false")
     return given.lower() == "true"
 
 
 def one_of(request: Request, name: str, allowed: Iterable[str], default: str = "") -> str:
     """A word of a query.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     given = request.query.get(name)
     words = list(allowed)
     if given is not None and given not in words:
-        raise RefusedRequest("invalid", f"{name}: {given!r} is not one of {words}")
+        raise RefusedRequestError("invalid", f"{name}: {given!r} is not one of {words}")
     return default if given is None else given
 
 
 def count(request: Request, name: str, default: int, least: int) -> int:
     """An integer of a query.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     given = request.query.get(name)
     if given is None:
         return default
     if not (given.isascii() and given.isdecimal() and len(given) < 10 and int(given) >= least):
-        raise RefusedRequest("invalid", f"{name}: {given!r} must be an integer from {least} on")
+        raise RefusedRequestError("invalid", f"{name}: {given!r} must be an integer from {least} on")
     return int(given)
 
 
 def listed(request: Request, layouts: Iterable[AppliedLayout]) -> dict[str, Any]:
     """GetAllResponse: the layouts that a query asks for, ordered and cut as it says.
 
-    Raises RefusedRequest.
+    Raises RefusedRequestError.
     """
     status = one_of(request, "status", STATES)
     fields = request.values("fields")
     strange = next((each for each in fields if each not in FIELDS), None)
     if strange is not None:
-        raise RefusedRequest("invalid", f"fields: {strange!r} is not one of {list(FIELDS)}")
+        raise RefusedRequestError("invalid", f"fields: {strange!r} is not one of {list(FIELDS)}")
     key = one_of(request, "sortBy", ("startedAt", "endedAt"), "startedAt")
     newest = one_of(request, "orderBy", ("asc", "desc"), "desc") == "desc"
     limit, offset = count(request, "limit", LIMIT, 1), count(request, "offset", 0, 0)
@@ -108,4 +108,6 @@ def _time(request: Request, name: str) -> float | None:
     try:
         return unix_s_of(given)
     except (ValueError, OverflowError) as error:
-        raise RefusedRequest("invalid", f"{name}: {given!r} must be a time such as 2024-01-29T10:00:00Z") from error
+        raise RefusedRequestError(
+            "invalid", f"{name}: {given!r} must be a time such as 2024-01-29T10:00:00Z"
+        ) from error

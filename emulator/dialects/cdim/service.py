@@ -17,7 +17,7 @@ from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import ChassisEvent
 from mews.emulator.chassis.operation import Answer, OperationOutcome
 from mews.emulator.chassis.table import DeviceRow
-from mews.emulator.dialects.cdim.errors import RefusedRequest, answered
+from mews.emulator.dialects.cdim.errors import RefusedRequestError, answered
 from mews.emulator.dialects.cdim.groups import ResourceGroups
 from mews.emulator.dialects.cdim.manager import LayoutManager
 from mews.emulator.dialects.cdim.procedures import migration, read_items, read_members, read_procedures
@@ -100,7 +100,7 @@ class CdimFace:
             return Pending(now_s, operation=self._box.begin_read(now_s))
         try:
             return self._begin(request, now_s)
-        except RefusedRequest as refused:
+        except RefusedRequestError as refused:
             return Pending(now_s, reply=refused.response(layouts=_of_layouts(request)))
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
@@ -113,7 +113,7 @@ class CdimFace:
         if answer.outcome is OperationOutcome.DROPPED:
             return Dropped()
         if answer.outcome is OperationOutcome.ERROR or pending.render is None:
-            reply = RefusedRequest("failed", "Internal Server Error").response(layouts=pending.render is None)
+            reply = RefusedRequestError("failed", "Internal Server Error").response(layouts=pending.render is None)
             return Response(answer.status if answer.status >= 400 else 500, reply.headers, reply.body)
         return pending.render(answer)
 
@@ -125,9 +125,9 @@ class CdimFace:
             act = verbs.get(request.method)
             if act is None:
                 allowed = ", ".join(verbs)
-                raise RefusedRequest("method", f"{request.method}: must be {allowed}", allow=allowed)
+                raise RefusedRequestError("method", f"{request.method}: must be {allowed}", allow=allowed)
             return act(request, match[1].lower(), now_s)
-        raise RefusedRequest("path", f"there is nothing at {quote(request.path)}")
+        raise RefusedRequestError("path", f"there is nothing at {quote(request.path)}")
 
     def _read(self, now_s: float, show: _Show, *, layouts: bool = False) -> Pending:
         """The table when the read is due; what it shows may refuse the request."""
@@ -135,7 +135,7 @@ class CdimFace:
         def render(answer: Answer) -> Response:
             try:
                 return answered(show(answer.rows))
-            except RefusedRequest as refused:
+            except RefusedRequestError as refused:
                 return refused.response(layouts=layouts)
 
         return Pending(now_s, operation=self._box.begin_read(now_s), render=render)
@@ -209,7 +209,7 @@ class CdimFace:
         found = [each.deviceID for each in read_items(request, _Collected)]
         strange = next((each for each in found if each.lower() not in known), None)
         if strange is not None:
-            raise RefusedRequest("invalid", f"deviceID {strange!r}: there is no such hardware in this pool")
+            raise RefusedRequestError("invalid", f"deviceID {strange!r}: there is no such hardware in this pool")
         self._groups.collected({each.lower() for each in found}, known)
         return _now_answered(now_s, {"count": len(found), "deviceIDs": found}, 201)
 
@@ -258,7 +258,7 @@ class CdimFace:
         def show(rows: tuple[DeviceRow, ...]) -> Any:
             node = next((each for each in self._view.nodes(rows, detail=True) if each["id"] == named), None)
             if node is None:
-                raise RefusedRequest("unknown", f"node {named}: does not exist")
+                raise RefusedRequestError("unknown", f"node {named}: does not exist")
             return node
 
         return self._read(now_s, show)
@@ -271,13 +271,13 @@ class CdimFace:
 
     def _switch(self, request: Request, named: str, now_s: float) -> Pending:
         if named != self._view.switch_id:
-            raise RefusedRequest("unknown", f"CXL switch {named}: does not exist")
+            raise RefusedRequestError("unknown", f"CXL switch {named}: does not exist")
         return self._read(now_s, lambda rows: self._view.switch(self._view.resources(rows), detail=False))
 
     def _rack(self, request: Request, named: str, now_s: float) -> Pending:
         detail = flag(request, "detail")
         if named != self._view.rack_id:
-            raise RefusedRequest("unknown", f"rack {named}: does not exist")
+            raise RefusedRequestError("unknown", f"rack {named}: does not exist")
         made = self._now(0.0)
         return self._read(now_s, lambda rows: self._view.rack(self._view.resources(rows), detail=detail, made=made))
 
@@ -308,7 +308,7 @@ class CdimFace:
         self._box.settle(now_s)
         action = one_of(request, "action", ("cancel", "resume"))
         if not action:
-            raise RefusedRequest("invalid", "action: must be cancel or resume")
+            raise RefusedRequestError("invalid", "action: must be cancel or resume")
         if action == "resume":
             self._layouts.look()
             status, body = self._layouts.resume(named, now_s)
@@ -349,10 +349,10 @@ def _with_id(found: Iterable[CdimResource], named: str) -> CdimResource:
     for each in found:
         if each.id == named:
             return each
-    raise RefusedRequest("unknown", f"resource {named}: does not exist")
+    raise RefusedRequestError("unknown", f"resource {named}: does not exist")
 
 
 def _checked(layout: str) -> None:
     """An ID is 10 hexadecimal digits."""
     if not re.fullmatch("[0-9a-f]{10}", layout):
-        raise RefusedRequest("invalid", f"{layout!r} does not match '^[0-9a-f]{{10}}$'")
+        raise RefusedRequestError("invalid", f"{layout!r} does not match '^[0-9a-f]{{10}}$'")

@@ -11,7 +11,7 @@ from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.operation import Operation, OperationKind
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.fm.bodies import Resize
-from mews.emulator.dialects.fm.errors import Refused
+from mews.emulator.dialects.fm.errors import FabricManagerError
 from mews.emulator.dialects.fm.records import FabricView
 from mews.emulator.dialects.identities import CLUSTER
 from mews.emulator.dialects.machines import CabledMachine
@@ -83,12 +83,12 @@ class ClusterManager:
     def resize(self, machine: CabledMachine, asked: Resize, now_s: float) -> list[Operation]:
         """Begin what is needed to get there; what is under way already is not begun again.
 
-        Raises Refused.
+        Raises FabricManagerError.
         """
         self._box.settle(now_s)
         kinds = self._view.kinds()
         if asked.spec_uuid not in kinds:
-            raise Refused("bad-request", f"spec_uuid {asked.spec_uuid!r}: not one of machine {machine.uuid}")
+            raise FabricManagerError("bad-request", f"spec_uuid {asked.spec_uuid!r}: not one of machine {machine.uuid}")
         kind, model = kinds[asked.spec_uuid]
         rows = [r for r in self._box.shown() if r.kind.lower() == kind and self._view.model(r.device) == model]
         if asked.remove is None:
@@ -103,7 +103,7 @@ class ClusterManager:
         needed = count - len(there) - len(coming)
         free = [row.device for row in rows if row.port is None and row.device not in moving]
         if needed > len(free):
-            raise Refused("none-free", f"{needed} more are wanted, {len(free)} are free")
+            raise FabricManagerError("none-free", f"{needed} more are wanted, {len(free)} are free")
         for row in rows:
             known = self._moves.get(row.device)
             if known is not None and known.port == machine.port and known.operation.settled:
@@ -117,7 +117,7 @@ class ClusterManager:
         known = {row.uuid: row for row in rows}
         unknown = [each for each in devices if each not in known]
         if unknown:
-            raise Refused("unknown-device", f"device {unknown[0]}: not of this specification")
+            raise FabricManagerError("unknown-device", f"device {unknown[0]}: not of this specification")
         moving = self._box.pending()
         wanted = [known[each].device for each in dict.fromkeys(devices) if known[each].port == machine.port]
         return [self._begun(device, machine, now_s, attach=False) for device in wanted if device not in moving]

@@ -33,7 +33,7 @@ FAILURES: Mapping[str, tuple[int, str]] = MappingProxyType(
 """Reason -> status and code, ``E02`` and four digits as the operator's tests write it; which ones is assumed."""
 
 
-class Refused(Exception):
+class FabricManagerError(Exception):
     """A request that is not carried out: a reason of ``FAILURES`` and a text for people."""
 
     def __init__(self, reason: str, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:

@@ -17,7 +17,7 @@ from mews.emulator.chassis.operation import Answer, OperationOutcome
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.fm.bodies import Wanted, attach_body, detach_body, query_condition, resize_body
 from mews.emulator.dialects.fm.cluster_manager import ClusterManager
-from mews.emulator.dialects.fm.errors import FAILURES, Refused, error_response
+from mews.emulator.dialects.fm.errors import FAILURES, FabricManagerError, error_response
 from mews.emulator.dialects.fm.records import FabricView
 from mews.emulator.dialects.fm.tokens import TOKEN_PATH, TokenService
 from mews.emulator.dialects.identities import CLUSTER, TENANT
@@ -77,9 +77,9 @@ class FmFace:
         try:
             why_not = self._tokens.why_not(request, self._unix_s(now_s))
             if why_not:
-                raise Refused("unauthorized", why_not, CHALLENGE)
+                raise FabricManagerError("unauthorized", why_not, CHALLENGE)
             return self._begin(request, now_s)
-        except Refused as refused:
+        except FabricManagerError as refused:
             return Pending(now_s, reply=refused.response())
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
@@ -95,12 +95,12 @@ class FmFace:
             return Dropped()
         if answer.outcome is OperationOutcome.ERROR or pending.render is None:
             if answer.status == 401:
-                return Refused("unauthorized", "the token has expired", CHALLENGE).response()
+                return FabricManagerError("unauthorized", "the token has expired", CHALLENGE).response()
             status = answer.status if answer.status >= 400 else 500
             return error_response(status, FAILURES["failed"][1], "Internal Server Error")
         try:
             return pending.render(answer)
-        except Refused as refused:
+        except FabricManagerError as refused:
             return refused.response()
 
     def _unix_s(self, now_s: float) -> float:
@@ -116,23 +116,23 @@ class FmFace:
             act = verbs.get(request.method)
             if act is None:
                 allowed = ", ".join(verbs)
-                raise Refused("method", f"{request.method}: must be {allowed}", {"Allow": allowed})
+                raise FabricManagerError("method", f"{request.method}: must be {allowed}", {"Allow": allowed})
             self._check_tenant(request, match.groups())
             return act(request, match.groups(), now_s)
-        raise Refused("path", f"there is nothing at {quote(request.path)}")
+        raise FabricManagerError("path", f"there is nothing at {quote(request.path)}")
 
     def _check_tenant(self, request: Request, named: tuple[str, ...]) -> None:
         """A fabric manager's tenant stands in the query, a cluster manager's in the path, before its cluster."""
         if request.path.startswith(FABRIC):
             given = request.query.get("tenant_uuid", "")
             if not given:
-                raise Refused("bad-request", "tenant_uuid: must be in the query")
+                raise FabricManagerError("bad-request", "tenant_uuid: must be in the query")
         else:
             given = named[0]
             if given == self.tenant and named[1] != CLUSTER:
-                raise Refused("path", f"cluster {named[1]}: not one of this tenant")
+                raise FabricManagerError("path", f"cluster {named[1]}: not one of this tenant")
         if given != self.tenant:
-            raise Refused("other-tenant", f"tenant {given}: not one of this account")
+            raise FabricManagerError("other-tenant", f"tenant {given}: not one of this account")
 
     # Fabric manager
 
@@ -191,10 +191,12 @@ class FmFace:
         leaving = detach_body(request, self.tenant, machine.uuid)
         device = self._view.device(leaving.res_uuid)
         if device is None:
-            raise Refused("unknown-device", f"resource {leaving.res_uuid}: not in this fabric")
+            raise FabricManagerError("unknown-device", f"resource {leaving.res_uuid}: not in this fabric")
         row = self._box.row(device, now_s)
         if row.port != machine.port or row.kind.lower() != leaving.kind.lower():
-            raise Refused("elsewhere", f"resource {leaving.res_uuid}: is no {leaving.kind} of machine {machine.uuid}")
+            raise FabricManagerError(
+                "elsewhere", f"resource {leaving.res_uuid}: is no {leaving.kind} of machine {machine.uuid}"
+            )
         operation = self._box.begin_detach(device, now_s)
         leave_only(self._box, operation, machine.port)
 
@@ -221,12 +223,12 @@ class FmFace:
         fitting = [row for row in rows if self._fits(row, wanted)]
         if "res_uuid" in wanted.conditions:
             if not fitting:
-                raise Refused("unknown-device", "no resource of this fabric fulfils the conditions")
+                raise FabricManagerError("unknown-device", "no resource of this fabric fulfils the conditions")
             return fitting[0].device
         for row in fitting:
             if row.port is None and row.device not in moving:
                 return row.device
-        raise Refused("none-free", "no free resource fulfils the conditions")
+        raise FabricManagerError("none-free", "no free resource fulfils the conditions")
 
     # Cluster manager
 
@@ -249,7 +251,7 @@ class FmFace:
 
     def _group(self, request: Request, named: tuple[str, ...], now_s: float) -> Pending:
         if named[2] != self._view.group_uuid:
-            raise Refused("path", f"node group {named[2]}: not one of this cluster")
+            raise FabricManagerError("path", f"node group {named[2]}: not one of this cluster")
         group = {"uuid": self._view.group_uuid, "name": self._box.spec.name, "mach_ids": [*self._view.machines]}
         return self._read(now_s, lambda rows: group)
 
@@ -258,15 +260,15 @@ def _ok(value: Any, status: int = 200) -> Response:
     return Response(status, JSON, as_json(value))
 
 
-def _no_machine(uuid: str) -> Refused:
-    return Refused("unknown-machine", f"machine {uuid}: not one of this fabric")
+def _no_machine(uuid: str) -> FabricManagerError:
+    return FabricManagerError("unknown-machine", f"machine {uuid}: not one of this fabric")
 
 
 def _must_be_done(answer: Answer) -> None:
-    """Raise Refused unless a move is answered as done."""
+    """Raise FabricManagerError unless a move is answered as done."""
     if answer.ok:
         return
     if answer.refusal is not None and not answer.lie:
         code = answer.refusal.code
-        raise Refused(code if code in FAILURES else "failed", str(answer.refusal))
-    raise Refused("lie", "link timeout")
+        raise FabricManagerError(code if code in FAILURES else "failed", str(answer.refusal))
+    raise FabricManagerError("lie", "link timeout")

@@ -89,7 +89,7 @@ class Accounts:
     def create(self, name: str, password: str, role: str) -> Account:
         """One more account.
 
-        Raises Failed: 400 if the name is taken.
+        Raises RedfishError: 400 if the name is taken.
         """
         if self.named(name) is not None:
             raise fail(400, "ResourceAlreadyExists", "ManagerAccount", "UserName", name, about=("#/UserName",))
@@ -135,7 +135,7 @@ class Accounts:
     def open(self, account: Account, now_s: float, address: str) -> Session:
         """A session of an account that logged in.
 
-        Raises Failed: 503 if all are taken.
+        Raises RedfishError: 503 if all are taken.
         """
         self.expire(now_s)
         if len(self.sessions) >= MAX_SESSIONS:

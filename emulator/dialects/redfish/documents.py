@@ -7,7 +7,7 @@ from html import escape
 
 from mews import __version__
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage
+from mews.emulator.dialects.redfish.messages import RedfishError, RedfishMessage
 from mews.emulator.dialects.redfish.openapi import openapi
 from mews.emulator.dialects.redfish.replies import PreparedReply
 from mews.emulator.dialects.redfish.route import RedfishRoute
@@ -39,14 +39,14 @@ ALLOW = {"Allow": "GET, HEAD"}
 def document(method: str, path: str, routes: Sequence[RedfishRoute]) -> PreparedReply | None:
     """The reply about one of those documents of a service with these routes; None for any other path.
 
-    Raises Failed: 405.
+    Raises RedfishError: 405.
     """
     if path not in ("/redfish", f"{uris.ROOT}/odata", f"{uris.ROOT}/$metadata", uris.OPENAPI):
         return None
     if method == "OPTIONS":
         return PreparedReply(204, None, ALLOW)
     if method not in ("GET", "HEAD"):
-        raise Failed(405, (RedfishMessage("OperationNotAllowed"),), ALLOW)
+        raise RedfishError(405, (RedfishMessage("OperationNotAllowed"),), ALLOW)
     if path == "/redfish":
         return PreparedReply(200, {"v1": f"{uris.ROOT}/"}, ALLOW)
     if path.endswith("/odata"):

@@ -36,7 +36,7 @@ def is_same(header: str, tag: str) -> bool:
 def check(headers: Mapping[str, str], tag: str) -> None:
     """Hold a write's ``If-Match`` and ``If-None-Match`` against the resource's tag.
 
-    Raises Failed: 412.
+    Raises RedfishError: 412.
     """
     if not is_current(headers, tag):
         raise fail(412, "PreconditionFailed")
@@ -46,7 +46,7 @@ def is_current(headers: Mapping[str, str], tag: str) -> bool:
     """Whether a read with this tag has something to answer that its client does not have: ``If-Match`` comes first
     (RFC 9110 section 13.2.2).
 
-    Raises Failed: 412, where the client wants another state of the resource than this one.
+    Raises RedfishError: 412, where the client wants another state of the resource than this one.
     """
     wanted, unwanted = headers.get("if-match"), headers.get("if-none-match")
     if wanted is not None and not is_same(wanted, tag):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import LOGIN, Accounts
-from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
+from mews.emulator.dialects.redfish.messages import RedfishError, RedfishMessage, fail
 from mews.emulator.dialects.redfish.route import Requester
 from mews.emulator.dialects.wire import Request
 
@@ -26,8 +26,8 @@ LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})
 def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Requester:
     """Who asks.
 
-    Raises Failed: 401 where that must be known and is not; 403 for a password or a token over plain HTTP, unless the
-    settings take them: what anybody could have read proves nothing.
+    Raises RedfishError: 401 where that must be known and is not; 403 for a password or a token over plain HTTP, unless
+    the settings take them: what anybody could have read proves nothing.
     """
     if not request.secure and not accounts.settings.plain_logins and _shows_a_secret(request, path):
         raise fail(403, "AccessDenied", f"{path} over plain HTTP")
@@ -37,7 +37,7 @@ def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> R
         return Requester()
     who = _known(request, accounts, now_s)
     if who is None:
-        raise Failed(401, (RedfishMessage("NoValidSession"),), CHALLENGE)
+        raise RedfishError(401, (RedfishMessage("NoValidSession"),), CHALLENGE)
     return who
 
 
@@ -65,7 +65,7 @@ def _known(request: Request, accounts: Accounts, now_s: float) -> Requester | No
 def acceptable(request: Request, path: str) -> None:
     """See to it that whoever asks takes what there is: JSON in plain bytes, but for the metadata and the stream.
 
-    Raises Failed: 406.
+    Raises RedfishError: 406.
     """
     offered = OFFERED.get(path, "application/json")
     types = dict(_weighed(request.headers.get("accept", "")))
@@ -94,7 +94,7 @@ def _weighed(header: str) -> Iterator[tuple[str, float]]:
 def admit(who: Requester, method: str, path: str, privilege: str) -> None:
     """Let a known caller do it.
 
-    Raises Failed: 403.
+    Raises RedfishError: 403.
     """
     if who.account is None:
         return

@@ -96,7 +96,7 @@ class RedfishMessage(Struct, frozen=True):
 
 
 @dataclass(eq=False)
-class Failed(Exception):
+class RedfishError(Exception):
     """The request is refused; nothing was changed."""
 
     status: int
@@ -108,9 +108,9 @@ class Failed(Exception):
         return error(self.messages)
 
 
-def fail(status: int, name: str, *args: object, about: Sequence[str] = ()) -> Failed:
+def fail(status: int, name: str, *args: object, about: Sequence[str] = ()) -> RedfishError:
     """A refusal with one message."""
-    return Failed(status, (RedfishMessage(name, tuple(str(each) for each in args), tuple(about)),))
+    return RedfishError(status, (RedfishMessage(name, tuple(str(each) for each in args), tuple(about)),))
 
 
 def error(messages: Sequence[RedfishMessage]) -> dict[str, Any]:

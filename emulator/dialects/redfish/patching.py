@@ -79,7 +79,7 @@ def sift(
     """What of a PATCH can be done, and a message about each property that cannot.
 
     ``shown`` is the resource as it is: a property in it that has no rule is read-only, any other unknown.
-    Raises Failed (400) where nothing is asked or nothing of it can be done.
+    Raises RedfishError (400) where nothing is asked or nothing of it can be done.
     """
     named = {name: value for name, value in asked.items() if not _annotation(name)}
     if not named:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mews.emulator.dialects.redfish.filters import parse_filter
-from mews.emulator.dialects.redfish.messages import Failed, fail
+from mews.emulator.dialects.redfish.messages import RedfishError, fail
 
 KNOWN = ("$expand", "$select", "$filter", "$top", "$skip", "only")
 LEVELS = 3
@@ -39,7 +39,7 @@ Reader = Callable[[str], Mapping[str, Any] | None]
 def shape(body: Mapping[str, Any], query: Mapping[str, str], read: Reader, page: int) -> dict[str, Any]:
     """A resource's body as the query wants it; ``page`` is how many members a collection shows at a time.
 
-    Raises Failed: 501 for an unknown ``$`` parameter, 400 for a value that cannot be used.
+    Raises RedfishError: 501 for an unknown ``$`` parameter, 400 for a value that cannot be used.
     """
     for name in query:
         if name.startswith("$") and name not in KNOWN:
@@ -101,7 +101,7 @@ def _count(query: Mapping[str, str], name: str, default: int) -> int:
     if text is None:
         return default
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        failure: Failed = fail(400, "QueryParameterValueFormatError", text[:100], name)
+        failure: RedfishError = fail(400, "QueryParameterValueFormatError", text[:100], name)
         if re.fullmatch(r"-?\d+", text, re.ASCII):
             failure = fail(400, "QueryParameterOutOfRange", text[:100], name, "0 and up")
         raise failure
@@ -119,7 +119,7 @@ class _Expansion:
     def run(self, body: dict[str, Any], text: str) -> dict[str, Any]:
         """The body with its links expanded.
 
-        Raises Failed: 400.
+        Raises RedfishError: 400.
         """
         match = EXPAND.fullmatch(text)
         levels = 1 if match is None or match[2] is None else int(match[2])

@@ -10,7 +10,7 @@ from mews.emulator.chassis.operation import OperationOutcome
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import etags, gate
 from mews.emulator.dialects.redfish.documents import document
-from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
+from mews.emulator.dialects.redfish.messages import RedfishError, RedfishMessage, fail
 from mews.emulator.dialects.redfish.patching import merge, sift
 from mews.emulator.dialects.redfish.query import shape
 from mews.emulator.dialects.redfish.replies import PreparedReply, dress
@@ -20,7 +20,7 @@ from mews.emulator.dialects.redfish.service_state import RedfishView, ServiceSta
 from mews.emulator.dialects.redfish.settings import RedfishSettings, without_a_wire
 from mews.emulator.dialects.redfish.tasks import Done, Started
 from mews.emulator.dialects.redfish.work import StartedWork, reply_of
-from mews.emulator.dialects.wire import BadJson, Dropped, Pending, Request, Response, read_object
+from mews.emulator.dialects.wire import Dropped, JsonError, Pending, Request, Response, read_object
 
 VERBS = ("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS")
 
@@ -53,7 +53,7 @@ class RedfishFace:
         path = request.path.rstrip("/") or "/"
         try:
             return self._begin(request, path, now_s)
-        except Failed as failure:
+        except RedfishError as failure:
             return self._ready(request, now_s, PreparedReply(failure.status, failure.body(), failure.headers))
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
@@ -96,7 +96,7 @@ class RedfishFace:
         if request.method == "OPTIONS":
             return self._ready(request, now_s, PreparedReply(204, None, {"Allow": route.allow()}))
         if request.method not in route.allow().split(", "):
-            raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": route.allow()})
+            raise RedfishError(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": route.allow()})
         return self._write(request, route, args, path, who, now_s)
 
     def _route(self, path: str, method: str) -> tuple[RedfishRoute, tuple[str, ...], str]:
@@ -166,7 +166,7 @@ class RedfishFace:
             if not etags.is_current(request.headers, tag):
                 return PreparedReply(304, None, headers)
             shown = shape(body, request.query, lambda uri: self._body(view, uri), self.state.settings.page)
-        except Failed as failure:
+        except RedfishError as failure:
             return PreparedReply(failure.status, failure.body(), failure.headers)
         return PreparedReply(200, shown, headers)
 
@@ -182,7 +182,7 @@ class RedfishFace:
         gate.acceptable(request, path)
         gate.admit(who, "POST", path, route.privilege)
         if request.method != "POST":
-            raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})
+            raise RedfishError(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})
         call = self._call(request, route, args, target, who, now_s)
         return self._done(request, call, handler(call), now_s)
 
@@ -251,7 +251,7 @@ class RedfishFace:
 def _json(request: Request) -> dict[str, Any]:
     """The body of a write; an action may have none.
 
-    Raises Failed: 400, 413, 415.
+    Raises RedfishError: 400, 413, 415.
     """
     if request.too_large:
         raise fail(413, "MissingOrMalformedPart")
@@ -264,5 +264,5 @@ def _json(request: Request) -> dict[str, Any]:
         if request.body.strip() == b"null":
             raise fail(400, "MalformedJSON")
         return read_object(request.body)
-    except BadJson:
+    except JsonError:
         raise fail(400, "MalformedJSON") from None

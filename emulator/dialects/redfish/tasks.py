@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.operation import Operation, OperationKind, OperationOutcome
-from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
+from mews.emulator.dialects.redfish.messages import RedfishError, RedfishMessage, fail
 
 KEPT = 100
 """How many finished tasks can still be read."""
@@ -54,7 +54,7 @@ class Task(Struct):
     owner: str
     ended_s: float | None = None
     cancelled: bool = False
-    failure: Failed | None = None
+    failure: RedfishError | None = None
     reply: Done | None = None
 
     @property
@@ -126,7 +126,7 @@ class TaskList:
         self.tasks.clear()
 
 
-def failure_of(operation: Operation) -> Failed | None:
+def failure_of(operation: Operation) -> RedfishError | None:
     """What went wrong with a settled operation, as the reply of its own; None if the chassis says all is well.
 
     A chassis that lies says so here: a 500 although the device was attached, or nothing although it was not.
@@ -141,7 +141,7 @@ def failure_of(operation: Operation) -> Failed | None:
     if answer.refusal is None:
         return fail(500, "OperationFailed", "the link did not come up in time")
     status, name = REFUSALS.get(answer.refusal.code, (500, "OperationFailed"))
-    return Failed(status, (RedfishMessage(name, _args(name, operation, str(answer.refusal))),))
+    return RedfishError(status, (RedfishMessage(name, _args(name, operation, str(answer.refusal))),))
 
 
 def _args(name: str, operation: Operation, text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.operation import Answer, Operation, OperationOutcome
 from mews.emulator.dialects.redfish import uris
-from mews.emulator.dialects.redfish.messages import Failed
+from mews.emulator.dialects.redfish.messages import RedfishError
 from mews.emulator.dialects.redfish.replies import PreparedReply, dress
 from mews.emulator.dialects.redfish.route import RedfishWrite
 from mews.emulator.dialects.redfish.schemas import odata_type
@@ -84,10 +84,10 @@ def accepted(task: Task, state: ServiceState) -> PreparedReply:
     return PreparedReply(202, body, headers)
 
 
-def reply_of(done: Done | Failed | PreparedReply) -> PreparedReply:
+def reply_of(done: Done | RedfishError | PreparedReply) -> PreparedReply:
     """A handler's reply."""
     if isinstance(done, PreparedReply):
         return done
-    if isinstance(done, Failed):
+    if isinstance(done, RedfishError):
         return PreparedReply(done.status, done.body(), done.headers)
     return PreparedReply(done.status, done.body, done.headers)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.own_files import write_own
 
 _NAMES = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc,DNS:metrics-server.kube-system.svc"
@@ -60,7 +60,7 @@ class ControlPlaneIdentity(Struct, frozen=True):
 def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
     """Make key, certificate and token in a folder.
 
-    Raises Lacks for an openssl that does not.
+    Raises RequirementError for an openssl that does not.
     """
     identity = ControlPlaneIdentity(folder, secrets.token_hex(16))
     write_own(identity.key, "")  # openssl keeps the mode of a file that is there
@@ -73,10 +73,10 @@ def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
         subprocess.run(argv, check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
         output = " ".join(error.stderr.split()) or f"exit code {error.returncode}"
-        raise Lacks(
+        raise RequirementError(
             f"{openssl}: no certificate could be generated; OpenSSL 1.1.1 or later is required: {output}"
         ) from error
     except OSError as error:
-        raise Lacks(f"{openssl}: cannot be started: {error.strerror}") from error
+        raise RequirementError(f"{openssl}: cannot be started: {error.strerror}") from error
     write_own(identity.tokens, f"{identity.token},admin,admin,system:masters\n")
     return identity

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import AlreadyExists, ApiError
+from mews.kube.api.errors import AlreadyExistsError, ApiError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, PODS, SERVICES, Resource
 from mews.kube.client.port import KubeApi
@@ -58,7 +58,7 @@ class AggregatedMetrics:
         for resource, body, namespace in ((SERVICES, service, NAMESPACE), (_APIS, api, "")):
             try:
                 await self._kube.create(resource, body, namespace=namespace)
-            except AlreadyExists:
+            except AlreadyExistsError:
                 continue
 
     async def close(self) -> None:

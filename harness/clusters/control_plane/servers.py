@@ -15,7 +15,7 @@ import urllib.request
 from mews.harness.clusters.control_plane.etcd import Etcd
 from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, make_identity
 from mews.harness.clusters.programs.finding import HOW, feature_switch, needed, switched
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.listening.ports import free_ports
@@ -62,7 +62,7 @@ class Servers:
     def ready(self) -> None:
         """Start it, or empty it when it runs already.
 
-        Raises Lacks when a program is missing or does not start, also when it is stopped meanwhile.
+        Raises RequirementError when a program is missing or does not start, also when it is stopped meanwhile.
         """
         with self._busy:
             self._make_ready()
@@ -78,7 +78,7 @@ class Servers:
             try:
                 self._start(programs)
                 break
-            except Lacks:
+            except RequirementError:
                 # Another process may have taken a port between its choice and its use.
                 self._end()
                 if (
@@ -140,18 +140,18 @@ class Servers:
                     env=self._owned.env(),
                 )  # fmt: skip
             except OSError as error:
-                raise Lacks(f"{argv[0]}: cannot be started: {error.strerror}; {HOW}") from error
+                raise RequirementError(f"{argv[0]}: cannot be started: {error.strerror}; {HOW}") from error
         self._processes.append(process)
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + _READY_S
         while not self._answers():
             if self._stopped.wait(_LOOK_S):
-                raise Lacks("the control plane was stopped before it was ready")
+                raise RequirementError("the control plane was stopped before it was ready")
             dead = [process for process in self._processes if process.poll() is not None]
             if dead or time.monotonic() > deadline:
                 what = "ended" if dead else f"was not ready within {_READY_S:g} s"
-                raise Lacks(f"the control plane {what}: {self._last_words()}")
+                raise RequirementError(f"the control plane {what}: {self._last_words()}")
 
     def _answers(self) -> bool:
         request = urllib.request.Request(

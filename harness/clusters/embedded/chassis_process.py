@@ -49,7 +49,7 @@ class ChassisProcess:
     async def start(self) -> dict[str, Any]:
         """What the ready file says, once all of it serves.
 
-        Raises Lacks when it ends instead, or is not there in time.
+        Raises RequirementError when it ends instead, or is not there in time.
         """
         ready = await self._process.start([*self._options, *self._listen])
         self._listen = _same_ports(ready)

@@ -27,9 +27,9 @@ from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.exposition import merged
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.unit import Unit
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import LINES_KEPT
-from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.ports.cluster import ComponentsCrashedError
 from mews.harness.ports.fence import Fence
 from mews.harness.recorder import Recorder, Records
 from mews.harness.run_context import RunContext
@@ -167,7 +167,7 @@ class EmbeddedCluster:
     async def announced(self) -> None:
         """Start all that does not run yet, wait until every node shows the devices that are on its ports.
 
-        Raises Lacks, ComponentsCrashed.
+        Raises RequirementError, ComponentsCrashedError.
         """
         for unit in (self._controllers, *self._units.values()):
             unit.start()
@@ -178,20 +178,20 @@ class EmbeddedCluster:
             # Who crashes while a cluster comes up stays down, unless it is one that starts it again.
             brought = None if self._controllers.revives else BroughtPrograms(self._scenario.stack, self.journal)
             await while_they_run(nodes_ready(self.kube, wanted, self.pace), self.journal, brought)
-        except (Lacks, ComponentsCrashed) as error:
+        except (RequirementError, ComponentsCrashedError) as error:
             self._check_programs()
-            crashes = () if isinstance(error, ComponentsCrashed) else self.crashes()
-            if isinstance(error, Lacks) and not crashes and self.time != "virtual":
+            crashes = () if isinstance(error, ComponentsCrashedError) else self.crashes()
+            if isinstance(error, RequirementError) and not crashes and self.time != "virtual":
                 raise  # this machine may be too slow
             text = "; ".join((str(error), *crashes))
             self.journal.write("step", self._scenario.name, "failed", step=0, do="start", reason=text.splitlines()[0])
-            raise ComponentsCrashed(text, self) from None
+            raise ComponentsCrashedError(text, self) from None
 
     def _check_programs(self) -> None:
-        """Raise Lacks for a program that could not even be started."""
+        """Raise RequirementError for a program that could not even be started."""
         for unit in (self._controllers, *self._units.values()):
-            if isinstance(unit.crash, Lacks):
-                raise Lacks(f"{unit.name}: {unit.crash}")
+            if isinstance(unit.crash, RequirementError):
+                raise RequirementError(f"{unit.name}: {unit.crash}")
 
     async def _to_announce(self) -> dict[str, dict[str, int]]:
         """Node -> resource -> how many devices will be announced there: those on its ports."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from mews.certificates import Certificates
 from mews.harness.clusters.programs.control_plane import Program, acting_as
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.options import ServingOptions
 from mews.kube.api.objects import Object
@@ -72,7 +72,7 @@ class EmbeddedControlPlane:
     async def open(self, kubelets: KubeletDirectory, hosts: Sequence[str]) -> None:
         """Serve.
 
-        Raises Lacks where the port is taken.
+        Raises RequirementError where the port is taken.
         """
         context = None if self._certificates is None else self._certificates.server_context()
         self._server = ApiServer(
@@ -87,7 +87,7 @@ class EmbeddedControlPlane:
             await self._server.start("127.0.0.1", self._serving.port, unix_socket=self._own_door)
         except OSError as error:
             reason = os.strerror(error.errno or 0)
-            raise Lacks(f"--api-port {self._serving.port}: {reason} on 127.0.0.1") from error
+            raise RequirementError(f"--api-port {self._serving.port}: {reason} on 127.0.0.1") from error
 
     def authority(self) -> str | None:
         """That of the certificates, if it serves TLS."""

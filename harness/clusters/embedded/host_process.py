@@ -40,7 +40,7 @@ class HostProcess:
     async def start(self) -> dict[str, Any]:
         """What the ready file says (``mews.emulator.hostd.serve``).
 
-        Raises Lacks when it ends instead, or is not there in time.
+        Raises RequirementError when it ends instead, or is not there in time.
         """
         return await self._process.start(self._options)
 

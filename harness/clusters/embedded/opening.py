@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mews.descriptors import TooFewDescriptorsError, ensure_descriptors
 from mews.harness.clock import HaltingLoop
 from mews.harness.clusters.request import ClusterRequest
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.extras import check_installed
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -43,7 +43,7 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
 async def open_served(request: ClusterRequest, run: RunContext, control_plane: MakeControlPlane) -> EmbeddedCluster:
     """A cluster that other processes can reach; its control plane is made in the cluster's own folder.
 
-    Raises ScenarioError for hardware or options that cannot be read, Lacks for what this machine lacks.
+    Raises ScenarioError for hardware or options that cannot be read, RequirementError for what this machine lacks.
     """
     # gRPC's C core reports on standard error what a killed plugin looks like from the other side.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -86,13 +86,13 @@ def descriptors_of(nodes: int) -> int:
 def _ensure_descriptors(hardware: Hardware) -> None:
     """For this process.
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     nodes = len(hardware.hosts)
     try:
         ensure_descriptors(f"a cluster of {nodes} nodes", descriptors_of(nodes))
     except TooFewDescriptorsError as error:
-        raise BadInput(str(error)) from error
+        raise BadInputError(str(error)) from error
 
 
 async def _opened(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 
 _FIRST, _LAST = 77, 253
 _PORT = 65533
@@ -15,7 +15,7 @@ class PodRange:
     """Holds 127.N.0.0/16 and 127.N+1.0.0/16 (a pod's own address and its 127.0.0.1), from 127.77 on.
 
     A UDP socket that nobody reads is the lock: like loopback, it belongs to a network namespace, and the kernel frees
-    it even if the process is killed. Raises Lacks if every range is taken.
+    it even if the process is killed. Raises RequirementError if every range is taken.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,9 @@ class PodRange:
             self.prefix = f"127.{second}"
             return
         self._lock.close()
-        raise Lacks(f"no loopback addresses for pods are left: 127.{_FIRST} to 127.{_LAST + 1} are in use (mews down)")
+        raise RequirementError(
+            f"no loopback addresses for pods are left: 127.{_FIRST} to 127.{_LAST + 1} are in use (mews down)"
+        )
 
     def release(self) -> None:
         """Let another cluster have the range."""

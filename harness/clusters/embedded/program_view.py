@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.scenario.replacement import Replacement
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, service_variables, write_account
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, namespaces_lacking
@@ -59,19 +59,19 @@ def _token(kubeconfig: Path) -> str:
 def own_mounts(yours: Replacement, folder: Path, fill: Callable[[str], str]) -> Mounts:
     """The files of ``mounts``, their placeholders filled in, below that folder.
 
-    Raises Lacks where nothing can be mounted, or a file cannot be read.
+    Raises RequirementError where nothing can be mounted, or a file cannot be read.
     """
     if not yours.mounts:
         return ()
     lacking = namespaces_lacking()
     if lacking:
-        raise Lacks(f"{yours.where}.mounts: no user and mount namespace can be made here: {lacking}")
+        raise RequirementError(f"{yours.where}.mounts: no user and mount namespace can be made here: {lacking}")
     found = []
     for number, (target, source) in enumerate(yours.mounts.items()):
         file = folder / str(number)
         try:
             write_own(file, fill(Path(source).read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
-            raise Lacks(f"{yours.where}.mounts: {source}: {error}") from error
+            raise RequirementError(f"{yours.where}.mounts: {source}: {error}") from error
         found.append((file, target))
     return tuple(found)

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
-from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.ports.cluster import ComponentsCrashedError
 from mews.harness.scenario.brought import BroughtPrograms
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import KubeApi
@@ -25,7 +25,7 @@ _AGAIN_S = 0.5
 async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]], pace: Pace) -> None:
     """Watch until each node is Ready, untainted, and shows as many devices of each resource as it is to announce.
 
-    Raises Lacks naming those that are not in time.
+    Raises RequirementError naming those that are not in time.
     """
     if not (wanted := dict(announced)):
         return
@@ -39,13 +39,15 @@ async def nodes_ready(kube: KubeApi, announced: Mapping[str, Mapping[str, int]],
                     return
     except TimeoutError:
         late = ", ".join(sorted(wanted)[:3])
-        raise Lacks(f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …") from None
+        raise RequirementError(
+            f"{len(wanted)} nodes did not become ready within {patience_s:.0f} s: {late} …"
+        ) from None
 
 
 async def default_account_made(kube: KubeApi, namespace: str) -> None:
     """Watch until a controller has made that namespace's ServiceAccount ``default``, without which pods are refused.
 
-    Raises Lacks when it is not in time.
+    Raises RequirementError when it is not in time.
     """
     try:
         async with asyncio.timeout(_READY_S):
@@ -53,13 +55,13 @@ async def default_account_made(kube: KubeApi, namespace: str) -> None:
                 if account["metadata"]["name"] == "default":
                     return
     except TimeoutError:
-        raise Lacks(f"namespace {namespace} got no ServiceAccount default within {_READY_S:.0f} s") from None
+        raise RequirementError(f"namespace {namespace} got no ServiceAccount default within {_READY_S:.0f} s") from None
 
 
 async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, brought: BroughtPrograms | None) -> None:
     """Wait for that, but no longer than all programs of the user's run; None: however long it takes.
 
-    Raises ComponentsCrashed with the last lines of the first that has ended, and what the other raises.
+    Raises ComponentsCrashedError with the last lines of the first that has ended, and what the other raises.
     """
     ready, changed = asyncio.ensure_future(waiting), asyncio.Event()
     ready.add_done_callback(lambda _: changed.set())
@@ -68,7 +70,7 @@ async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, b
         while not ready.done():
             crash = None if brought is None else brought.crash()
             if crash is not None:
-                raise ComponentsCrashed("\n".join((crash.text, *crash.output)))
+                raise ComponentsCrashedError("\n".join((crash.text, *crash.output)))
             changed.clear()
             await changed.wait()
         ready.result()
@@ -85,7 +87,7 @@ async def _seen(kube: KubeApi, resource: Resource, namespace: str | None = None)
         try:
             async for event in kube.watch(resource, namespace=namespace, resource_version="0"):
                 yield event.object
-        except Unavailable:
+        except UnavailableError:
             await asyncio.sleep(_AGAIN_S)
 
 

@@ -107,7 +107,7 @@ class ServedPorts:
     async def begin(self) -> None:
         """Start chassis and hosts; ``open`` waits for them.
 
-        Raises Lacks where containers are asked for and there is no engine for them.
+        Raises RequirementError where containers are asked for and there is no engine for them.
         """
         if self._containers:
             from mews.harness.clusters.embedded.served_engine import ServedEngine
@@ -121,7 +121,7 @@ class ServedPorts:
     async def open(self, kubelets: KubeletDirectory) -> None:
         """Start the API server; follow the chassis from their first event on.
 
-        Raises Lacks, also where the folder has so long a name that no socket can lie in it.
+        Raises RequirementError, also where the folder has so long a name that no socket can lie in it.
         """
         # Meanwhile: a process takes longer to start than certificates to be made, and waits for them at need.
         certifying = asyncio.ensure_future(self._trust.make())

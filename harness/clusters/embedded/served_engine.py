@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.leftovers import ENGINE_FILE, is_abandoned
 from mews.kube.client.port import KubeApi
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine, remove_containers
 from mews.kube.emulated.kubelet.engine.runtime import EngineRuntime
-from mews.kube.emulated.kubelet.errors import EngineUnavailable
+from mews.kube.emulated.kubelet.errors import EngineUnavailableError
 from mews.kube.emulated.kubelet.in_cluster import InCluster
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.runtime import EnginePort
@@ -34,13 +34,13 @@ class ServedEngine:
         """Blocks until the engine has answered and what killed runs left with it is removed. ``wanted`` says what asks
         for it; ``host_allowed``: pods may ask for access to this machine.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         try:
             remove_containers(lambda owner: is_abandoned(Path(owner)))
             engine = ContainerEngine.connect(str(scratch))
-        except EngineUnavailable as error:
-            raise Lacks(f"{wanted}: container: {error}") from error
+        except EngineUnavailableError as error:
+            raise RequirementError(f"{wanted}: container: {error}") from error
         (scratch / ENGINE_FILE).touch()
         return cls(engine, scratch, host_allowed=host_allowed)
 

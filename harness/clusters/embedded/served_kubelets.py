@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.pod_range import PodRange
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.ports.dra import LocalDraLink, LocalDraNode
 from mews.harness.ports.dra_folders import JoinedDraRegistry
-from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.errors import SocketPathTooLongError
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import DevicePlugin, DevicePluginLink, Endpoint, PluginOptions
@@ -58,7 +58,7 @@ class PluginLink:
 class ServedKubelets:
     """A KubeletsPort and a PluginsPort: each node has a folder of its name below ``root``.
 
-    Raises Lacks where ``root`` has so long a name that no socket can lie in it.
+    Raises RequirementError where ``root`` has so long a name that no socket can lie in it.
     """
 
     def __init__(self, root: Path, hardware: Hardware, address: Callable[[str], tuple[str, int] | None]) -> None:
@@ -70,8 +70,8 @@ class ServedKubelets:
             self._folders = {
                 name: GrpcKubeletFolder(node / PLUGINS, node / POD_RESOURCES) for name, node in nodes.items()
             }
-        except SocketPathTooLong as error:
-            raise Lacks(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
+        except SocketPathTooLongError as error:
+            raise RequirementError(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._hooks: dict[str, GrpcHooks] = {}
         self._pods: PodRange | None = None
@@ -153,7 +153,7 @@ class ServedKubelets:
     def network(self, number: int) -> str:
         """Loopback addresses, so that each pod has one of its own, in a range that no other cluster here has.
 
-        Raises Lacks if none is left.
+        Raises RequirementError if none is left.
         """
         if self._pods is None:
             self._pods = PodRange()

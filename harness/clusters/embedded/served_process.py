@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mews import registry
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.kube.clock import rest
 from mews.own_files import append_own
 
@@ -46,7 +46,7 @@ class ServedProcess:
     async def start(self, options: Sequence[str]) -> dict[str, Any]:
         """What the ready file says, once all of it serves.
 
-        Raises Lacks when it ends instead, or is not there in time.
+        Raises RequirementError when it ends instead, or is not there in time.
         """
         self.ready_file.unlink(missing_ok=True)
         argv = [sys.executable, "-m", self._module, "--ready", str(self.ready_file), "--lifeline", *options]
@@ -63,10 +63,12 @@ class ServedProcess:
             async with asyncio.timeout(_READY_S):
                 while not self.ready_file.exists():
                     if process.returncode is not None:
-                        raise Lacks(f"the {self._name} did not start: {self._last_words()}")
+                        raise RequirementError(f"the {self._name} did not start: {self._last_words()}")
                     await rest(_LOOK_S)
         except TimeoutError:
-            raise Lacks(f"the {self._name} did not serve within {_READY_S:g} s: {self._last_words()}") from None
+            raise RequirementError(
+                f"the {self._name} did not serve within {_READY_S:g} s: {self._last_words()}"
+            ) from None
 
     def _last_words(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()

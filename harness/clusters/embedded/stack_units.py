@@ -20,7 +20,7 @@ from mews.harness.clusters.embedded.program_proxies import ProgramProxies
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.ports import ClusterPorts, KillableDraLink, ReleasedNvml
 from mews.harness.clusters.unit import Unit
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.harness.ports.fence import Fence
 from mews.harness.run_context import RunContext
@@ -103,12 +103,12 @@ class StackUnits:
     def controllers(self) -> Unit:
         """kube-controller-manager where the control plane has it or the scenario wants it, else ours.
 
-        Raises Lacks where it is wanted and not found.
+        Raises RequirementError where it is wanted and not found.
         """
         wanted = self.scenario.stack.controllers
         real = self._real("controller-manager", wanted.model_dump())
         if real is None and wanted.program == "kube-controller-manager":
-            raise Lacks(
+            raise RequirementError(
                 "stack.controllers: need kube-controller-manager, in KUBEBUILDER_ASSETS or on PATH, and wall-clock time"
             )
         return Unit("controller-manager", self.run.journal, real or self._our_controllers)
@@ -275,7 +275,7 @@ class StackUnits:
     def _default_scheduler(self) -> Unit:
         """kube-scheduler where the control plane has it; ours where it has not, or is given a plugin of the user's.
 
-        Raises Lacks for extenders without kube-scheduler.
+        Raises RequirementError for extenders without kube-scheduler.
         """
         options = self.scenario.stack.default_scheduler or DefaultSchedulerOptions()
         plugin = self.replacements.loaded.parts(DEFAULT_SCHEDULER).get("plugin")
@@ -285,12 +285,14 @@ class StackUnits:
             if real is not None:
                 return Unit(DEFAULT_SCHEDULER, self.run.journal, real)
         if options.program == "kube-scheduler":
-            raise Lacks(
+            raise RequirementError(
                 "stack.defaultScheduler: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without plugins, and "
                 "wall-clock time"
             )
         if self.replacements.extenders():
-            raise Lacks("stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options")
+            raise RequirementError(
+                "stack.extenders: need kube-scheduler, in KUBEBUILDER_ASSETS or on PATH, without options"
+            )
         profile = default_profile(options, device_features(self.scenario))
         if plugin is not None:
             profile = replace(profile, plugins=(*profile.plugins, plugin))

@@ -12,7 +12,7 @@ from mews.harness.clusters.kind.scheduler import DefaultScheduler
 from mews.harness.clusters.kind.tools import call
 from mews.harness.clusters.real.reset import SYSTEM
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.kube.runtimehook.port import HookPolicy
 
 _KUBELET_DOWN = "systemctl kill --signal=SIGKILL kubelet; systemctl stop kubelet"
@@ -56,7 +56,7 @@ class KindAdmin:
         await asyncio.to_thread(self._scheduler.ready, with_extenders=bool(settings))
 
     async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
-        """Put a proxy before the container runtimes of those hosts, and of no other. Raises Lacks."""
+        """Put a proxy before the container runtimes of those hosts, and of no other. Raises RequirementError."""
         containers = {host: self._cluster.container(host) for host in self.target.nodes}
         waiting, without = [], (self.target.namespace, *SYSTEM)
         for host, container in containers.items():
@@ -73,7 +73,7 @@ class KindAdmin:
             argv = ["docker", "exec", self._cluster.container(host), "journalctl", "--unit", "kubelet", "--no-pager"]
             try:
                 found[f"logs/kubelet_{host}.log"] = await asyncio.to_thread(call, [*argv, "--lines", "2000"])
-            except Lacks as error:
+            except RequirementError as error:
                 found[f"logs/kubelet_{host}.log"] = f"no log: {error}\n"
         return found
 

@@ -18,7 +18,7 @@ from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_pro
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
 from mews.harness.clusters.real.systems import default_namespace
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.leftovers import (
     KIND_FILE,
     RuntimeFolder,
@@ -73,7 +73,7 @@ class KindCluster:
     def target(self, hosts: Sequence[str], cpus: Mapping[str, int] = MappingProxyType({})) -> DeploymentTarget:
         """The cluster with at least these hosts, with so many processors (those of this machine), and our image.
 
-        Raises Lacks for what this machine does not have.
+        Raises RequirementError for what this machine does not have.
         """
         needed()
         if self._owned is None:
@@ -103,7 +103,7 @@ class KindCluster:
     def bring(self, images: Sequence[str]) -> dict[str, str]:
         """Load those of these images that Docker has here into the nodes; name -> what Docker calls its content.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         known = {image: identity for image in images if (identity := image_identity(image)) is not None}
         for image, identity in known.items():
@@ -122,7 +122,7 @@ class KindCluster:
 
     def _check(self) -> None:
         if self._interrupted:
-            raise Lacks("interrupted")
+            raise RequirementError("interrupted")
 
     def _adopt(self) -> None:
         """Take over a cluster that an earlier run left, if it lives."""
@@ -164,8 +164,8 @@ class KindCluster:
         except BaseException as error:
             try:
                 self._delete()
-            except Lacks as left:
-                raise Lacks(f"{error}; {left}") from error
+            except RequirementError as left:
+                raise RequirementError(f"{error}; {left}") from error
             raise
         self._whole = True
         self._note()
@@ -176,10 +176,10 @@ class KindCluster:
         assert self._owned is not None
         try:
             call(argv, timeout_s=_CREATE_S, env=self._owned.env())
-        except Lacks as error:
+        except RequirementError as error:
             others = sorted(set(call(["kind", "get", "clusters"]).split()) - {self._name})
             beside = f"; other kind clusters run here ({', '.join(others)}): {_INOTIFY}" if others else ""
-            raise Lacks(f"{error}{beside}") from error
+            raise RequirementError(f"{error}{beside}") from error
 
     def _check_nodes(self) -> None:
         """kind creates a cluster though its workers' kubelets do not start."""
@@ -187,12 +187,12 @@ class KindCluster:
         for host in self._hosts:
             try:
                 call(["docker", "exec", self.control_plane, *there, f"node/{host}"])
-            except Lacks as error:
+            except RequirementError as error:
                 output = call(
                     ["docker", "exec", self.container(host), "journalctl", "--unit", "kubelet", "--lines", "50"]
                 )
                 why = _INOTIFY if "too many open files" in output else " / ".join(output.splitlines()[-3:])
-                raise Lacks(f"--cluster kind: the kubelet of {host} did not start: {why}") from error
+                raise RequirementError(f"--cluster kind: the kubelet of {host} did not start: {why}") from error
 
     def _equip(self, cpus: Mapping[str, int]) -> None:
         missing = {host: count for host, count in cpus.items() if self._cpus.get(host) != count}
@@ -220,8 +220,8 @@ class KindCluster:
             return
         try:
             delete_kind_cluster(owned.folder)
-        except Lacks as error:
-            raise Lacks(f"{error}; mews down tries again") from error
+        except RequirementError as error:
+            raise RequirementError(f"{error}; mews down tries again") from error
         owned.release()
 
     def close(self) -> None:
@@ -252,7 +252,7 @@ def image_identity(image: str) -> str | None:
     """What Docker here calls that image's content; None for one that it does not know."""
     try:
         return call(["docker", "image", "inspect", "--format", "{{.Id}}", image]).strip()
-    except Lacks:
+    except RequirementError:
         return None
 
 

@@ -42,7 +42,7 @@ _NOTICED_S = 120
 def give_processors(control_plane: str, containers: Mapping[str, str], cpus: Mapping[str, int]) -> None:
     """Give each of these nodes that many, and wait until the API shows them. ``containers``: node -> its container.
 
-    Raises Lacks.
+    Raises RequirementError.
     """
     for node, count in cpus.items():
         call(["docker", "exec", containers[node], "bash", "-c", _SCRIPT, "bash", str(count)])
@@ -54,7 +54,7 @@ def give_processors(control_plane: str, containers: Mapping[str, str], cpus: Map
 def processors_of(control_plane: str) -> dict[str, int]:
     """How many each node's kubelet counts.
 
-    Raises Lacks.
+    Raises RequirementError.
     """
     row = r"jsonpath={range .items[*]}{.metadata.name} {.status.capacity.cpu}{'\n'}{end}"
     output = call(["docker", "exec", control_plane, *_KUBECTL, "get", "nodes", "--output", row])
@@ -66,7 +66,7 @@ def ask_nothing_of_nodes(control_plane: str) -> None:
     """Let kind's network pods, where the node image has them, ask for nothing: a host's processors are all for the
     scenario's pods.
 
-    Raises Lacks.
+    Raises RequirementError.
     """
     system = ("docker", "exec", control_plane, *_KUBECTL, "--namespace", "kube-system")
     if call([*system, "get", "daemonset", "kindnet", "--ignore-not-found", "--output", "name"]).strip():

@@ -93,14 +93,14 @@ WantedBy=multi-user.target
 
 def install(node: str, image: str, policy: HookPolicy, without: Sequence[str]) -> None:
     """Let that node's kubelet reach its runtime by way of a proxy, which asks about no pods of the namespaces
-    ``without``; nothing where it does so already. Raises Lacks."""
+    ``without``; nothing where it does so already. Raises RequirementError."""
     view, proxy = (base64.b64encode(text.encode()).decode() for text in units(image, policy, without))
     switch = _KUBELET.format(there=RUNTIME_SOCKET, back=CONTAINERD_SOCKET)
     _sh(node, _INSTALL.format(image=view, unit=proxy) + switch + _ANSWERS)
 
 
 def remove(node: str) -> None:
-    """Let it reach its runtime as kind made it. Raises Lacks."""
+    """Let it reach its runtime as kind made it. Raises RequirementError."""
     back = _KUBELET.format(there=CONTAINERD_SOCKET, back=RUNTIME_SOCKET)
     _sh(node, f"set -e\ntest -e {_UNIT} || exit 0\n{back}{_REMOVE}{_ANSWERS}")
 

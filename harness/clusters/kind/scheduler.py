@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from mews.harness.clusters.kind.tools import call
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.kube_scheduler import configuration
 from mews.kube.api.objects import condition_of, is_deleting
 from mews.yaml_text import written_yaml
@@ -36,7 +36,8 @@ _LOOK_S = 0.25
 
 
 class DefaultScheduler:
-    """That of one kind cluster; ``node`` is the container that is the control plane's. All methods raise Lacks."""
+    """That of one kind cluster; ``node`` is the container that is the control plane's. All methods raise
+    RequirementError."""
 
     def __init__(self, node: str) -> None:
         self._node = node
@@ -71,7 +72,9 @@ class DefaultScheduler:
                 return
             pause.wait(_LOOK_S)
         words = "with its extenders" if with_extenders else "as kind made it"
-        raise Lacks(f"the default scheduler was not ready {words} within {_READY_S:g} s: {self._last_words()}")
+        raise RequirementError(
+            f"the default scheduler was not ready {words} within {_READY_S:g} s: {self._last_words()}"
+        )
 
     def _is_ready(self, with_extenders: bool) -> bool:
         argv = ["docker", "exec", self._node, *_POD, "--selector", "component=kube-scheduler", "--output", "json"]

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 
 NODE_IMAGE = "MEWS_KIND_NODE_IMAGE"
 """Environment: the node image, where kind's own cannot be had or another Kubernetes is wanted."""
@@ -21,15 +21,16 @@ _GET = {
 
 
 def needed() -> None:
-    """Raise Lacks with the first thing that a kind cluster lacks here: docker, kind, or the right to use Docker."""
+    """Raise RequirementError with the first thing that a kind cluster lacks here: docker, kind, or the right to use
+    Docker."""
     for name in _GET:
         check(name)
 
 
 def check(name: str) -> None:
-    """Raise Lacks where docker or kind is not on PATH, or Docker does not answer."""
+    """Raise RequirementError where docker or kind is not on PATH, or Docker does not answer."""
     if shutil.which(name) is None:
-        raise Lacks(f"--cluster kind: {name} is not on PATH: {_GET[name]}")
+        raise RequirementError(f"--cluster kind: {name} is not on PATH: {_GET[name]}")
     if name == "docker":
         _check_docker()
 
@@ -38,17 +39,19 @@ def _check_docker() -> None:
     done = _run(["docker", "info", "--format", "{{.ServerVersion}}"], 30.0)
     if done.returncode != 0:
         words = _last_words(done)
-        raise Lacks(f"--cluster kind: Docker does not respond: {words}; start it, or add this user to its group")
+        raise RequirementError(
+            f"--cluster kind: Docker does not respond: {words}; start it, or add this user to its group"
+        )
 
 
 def call(argv: Sequence[str], *, timeout_s: float = 120.0, env: Mapping[str, str] | None = None) -> str:
     """Standard output of a program that must succeed.
 
-    Raises Lacks with its last words.
+    Raises RequirementError with its last words.
     """
     done = _run(argv, timeout_s, env)
     if done.returncode != 0:
-        raise Lacks(f"{' '.join(argv[:4])} … failed: {_last_words(done)}")
+        raise RequirementError(f"{' '.join(argv[:4])} … failed: {_last_words(done)}")
     return done.stdout
 
 
@@ -62,9 +65,9 @@ def _run(
             start_new_session=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise Lacks(f"{' '.join(argv[:4])} … did not end within {timeout_s:g} s") from error
+        raise RequirementError(f"{' '.join(argv[:4])} … did not end within {timeout_s:g} s") from error
     except OSError as error:
-        raise Lacks(f"{argv[0]}: cannot be started: {error.strerror}") from error
+        raise RequirementError(f"{argv[0]}: cannot be started: {error.strerror}") from error
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:

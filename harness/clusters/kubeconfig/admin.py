@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 from mews.kube.runtimehook.port import HookPolicy
 
 
@@ -19,25 +19,25 @@ class KubeconfigAdmin:
         self.target = target
 
     async def kill(self, component: str) -> None:
-        """Raises Lacking: what is not ours is not killed."""
-        raise Lacking(f"needs to kill {component}: it belongs to the cluster")
+        """Raises CapabilityError: what is not ours is not killed."""
+        raise CapabilityError(f"needs to kill {component}: it belongs to the cluster")
 
     async def start(self, component: str) -> None:
-        """Raises Lacking."""
-        raise Lacking(f"needs to start {component}: it belongs to the cluster")
+        """Raises CapabilityError."""
+        raise CapabilityError(f"needs to start {component}: it belongs to the cluster")
 
     async def restore(self) -> None:
         """Nothing to do: nobody has changed it."""
 
     async def extend(self, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Raises Lacking for any: its scheduler belongs to the cluster."""
+        """Raises CapabilityError for any: its scheduler belongs to the cluster."""
         if settings:
-            raise Lacking("needs to give the default scheduler extenders: it belongs to the cluster")
+            raise CapabilityError("needs to give the default scheduler extenders: it belongs to the cluster")
 
     async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
-        """Raises Lacking for any: its nodes belong to the cluster."""
+        """Raises CapabilityError for any: its nodes belong to the cluster."""
         if policies:
-            raise Lacking("needs a proxy before the nodes' container runtimes: they belong to the cluster")
+            raise CapabilityError("needs a proxy before the nodes' container runtimes: they belong to the cluster")
 
     async def logs(self) -> Mapping[str, str]:
         """None: the nodes are not ours to look into."""

@@ -18,11 +18,11 @@ from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.rewriting import RUN
 from mews.harness.clusters.real.systems import component_names
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.leftovers import SITE_FILE, RuntimeFolder, site_state
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.rights import cluster_wide
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, NODES
 from mews.kube.client.port import KubeApi
@@ -48,7 +48,7 @@ class KubeconfigCluster:
     async def target(self, hosts: Sequence[str]) -> DeploymentTarget:
         """Where the stack goes; the nodes are looked up anew for each scenario's hosts.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         if self._target is None:
             target = await find_target(self._kubeconfig, self._context, hosts)
@@ -57,8 +57,10 @@ class KubeconfigCluster:
         gate = Gate(self._target)
         try:
             nodes: Sequence[Object] = (await gate.kube("place").list(NODES)).items
-        except (ApiError, Unavailable) as error:
-            raise Lacks(f"--cluster kubeconfig: the cluster cannot be asked for its nodes: {error}") from error
+        except (ApiError, UnavailableError) as error:
+            raise RequirementError(
+                f"--cluster kubeconfig: the cluster cannot be asked for its nodes: {error}"
+            ) from error
         finally:
             await gate.close()
         return replace(self._target, nodes=assigned(nodes, hosts))
@@ -74,7 +76,8 @@ class KubeconfigCluster:
         write_own(self._owned.folder / SITE_FILE, json.dumps(known))
 
     def close(self) -> None:
-        """Remove all that was made, unless it is to be kept. Raises Lacks where that fails; `mews down` tries again."""
+        """Remove all that was made, unless it is to be kept. Raises RequirementError where that fails; `mews down`
+        tries again."""
         owned, self._owned = self._owned, None
         if owned is None:
             return
@@ -89,7 +92,7 @@ class KubeconfigCluster:
 def purge(folder: Path) -> None:
     """Remove what the record in that folder says.
 
-    Raises Lacks where the cluster does not let us.
+    Raises RequirementError where the cluster does not let us.
     """
     try:
         known = json.loads((folder / SITE_FILE).read_text(encoding="utf-8"))
@@ -100,27 +103,29 @@ def purge(folder: Path) -> None:
         namespaces = [str(name) for name in known["namespaces"]]
     except (OSError, ValueError, LookupError, TypeError) as error:
         by_hand = f"delete the namespaces {folder.name} and {folder.name}-*, then this folder"
-        raise Lacks(f"{folder / SITE_FILE}: cannot be read ({type(error).__name__}: {error}): {by_hand}") from error
+        raise RequirementError(
+            f"{folder / SITE_FILE}: cannot be read ({type(error).__name__}: {error}): {by_hand}"
+        ) from error
     asyncio.run(_purge(target, namespaces))
 
 
 async def _purge(target: DeploymentTarget, namespaces: Sequence[str]) -> None:
     try:
         gate = Gate(target)
-    except BadInput as error:  # it could be used when the record was written
-        raise Lacks(f"{error}; mews down tries again") from error
+    except BadInputError as error:  # it could be used when the record was written
+        raise RequirementError(f"{error}; mews down tries again") from error
     kube = gate.kube("purge")
     try:
         namespaces = [*namespaces, *await _sweep(kube, target, namespaces)]
         for name in namespaces:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await kube.delete(NAMESPACES, name)
         for kind, made in cluster_wide(component_names(), target.prefix):
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await kube.delete(KINDS[kind], made)
         await _gone(kube, namespaces)
-    except (ApiError, Unavailable) as error:
-        raise Lacks(
+    except (ApiError, UnavailableError) as error:
+        raise RequirementError(
             f"namespaces {', '.join(namespaces)} could not be removed: {error}; mews down tries again"
         ) from error
     finally:
@@ -128,18 +133,20 @@ async def _purge(target: DeploymentTarget, namespaces: Sequence[str]) -> None:
 
 
 async def _gone(kube: KubeApi, namespaces: Sequence[str]) -> None:
-    """Wait until they are. Raises Lacks saying what keeps one."""
+    """Wait until they are. Raises RequirementError saying what keeps one."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _GONE_S
     for name in namespaces:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             while True:
                 left = await kube.get(NAMESPACES, name)
                 if loop.time() > deadline:
                     conditions = (left.get("status") or {}).get("conditions") or ()
                     messages = [each.get("message", "") for each in conditions if each["status"] == "True"]
                     why = "; ".join(messages) or "it does not say why"
-                    raise Lacks(f"namespace {name} is not gone after {_GONE_S:g} s: {why}; mews down tries again")
+                    raise RequirementError(
+                        f"namespace {name} is not gone after {_GONE_S:g} s: {why}; mews down tries again"
+                    )
                 await rest(0.25)
 
 
@@ -155,6 +162,6 @@ async def _sweep(kube: KubeApi, target: DeploymentTarget, besides: Sequence[str]
             if resource == NAMESPACES:
                 found.append(name_of(obj))
             elif namespace_of(obj) not in besides:
-                with contextlib.suppress(NotFound):
+                with contextlib.suppress(NotFoundError):
                     await kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
     return found

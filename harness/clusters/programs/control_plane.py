@@ -41,7 +41,7 @@ class ControlPlane(Protocol):
     async def open(self, kubelets: KubeletDirectory, hosts: Sequence[str]) -> None:
         """Make the API answer; it reaches the kubelets of the hosts by that directory.
 
-        Raises Lacks.
+        Raises RequirementError.
         """
         ...
 

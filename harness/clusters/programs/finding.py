@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.kube.releases.cluster_release import ClusterRelease
 from mews.kube.releases.release_data import DEFAULT
 
@@ -45,17 +45,19 @@ def needed(release: str = DEFAULT) -> dict[str, str]:
     """Each program that a control plane cannot do without, and where it is; of the default release those that are
     found, of another those of its version.
 
-    Raises Lacks naming those that are missing, and how to get them.
+    Raises RequirementError naming those that are missing, and how to get them.
     """
     found = {program: find(program) for program in NEEDED}
     if release != DEFAULT:
         found |= dict.fromkeys(("etcd", "kube-apiserver")) | _of_release(release)
     missing = [program for program, path in found.items() if path is None]
     if missing and release != DEFAULT:
-        raise Lacks(f"--cluster control-plane: {', '.join(missing)} of Kubernetes {release}; {_HOW_OF.format(release)}")
+        raise RequirementError(
+            f"--cluster control-plane: {', '.join(missing)} of Kubernetes {release}; {_HOW_OF.format(release)}"
+        )
     if missing:
         where = "neither in KUBEBUILDER_ASSETS nor on PATH"
-        raise Lacks(f"--cluster control-plane: {', '.join(missing)} {where}; {HOW}")
+        raise RequirementError(f"--cluster control-plane: {', '.join(missing)} {where}; {HOW}")
     return {program: path for program, path in found.items() if path is not None}
 
 

@@ -18,7 +18,7 @@ import aiohttp
 
 from mews.harness.clusters.real.agent import TOKEN_HEADER
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.manifests.parts import AGENT_PORT
 from mews.kube.client.http import HttpKube
 from mews.kube.client.kubeconfig.access import contexts, read_kubeconfig
@@ -29,8 +29,8 @@ from mews.kube.deviceplugin.port import ContainerDevices, PluginError, PodDevice
 
 
 class Gate:
-    """A cluster as its kubeconfig lets one in. Raises BadInput for a kubeconfig that cannot be used, Lacks for a
-    credential plugin that gives nothing here."""
+    """A cluster as its kubeconfig lets one in. Raises BadInputError for a kubeconfig that cannot be used,
+    RequirementError for a credential plugin that gives nothing here."""
 
     def __init__(self, target: DeploymentTarget) -> None:
         with _as_path(target.kubeconfig) as path:
@@ -94,7 +94,7 @@ class Gate:
 
 def known_contexts(kubeconfig: Path | None) -> list[str]:
     """The names of the contexts of a kubeconfig, None for the usual ones.
-    Raises BadInput for one that cannot be used."""
+    Raises BadInputError for one that cannot be used."""
     with _as_path(kubeconfig) as path:
         return contexts(path)
 
@@ -104,9 +104,9 @@ def _as_path(kubeconfig: Path | None) -> Iterator[str | None]:
     try:
         yield None if kubeconfig is None else str(kubeconfig)
     except CredentialPluginError as error:
-        raise Lacks(f"kubeconfig {error}") from error
+        raise RequirementError(f"kubeconfig {error}") from error
     except KubeconfigError as error:
-        raise BadInput(f"kubeconfig {error}") from error
+        raise BadInputError(f"kubeconfig {error}") from error
 
 
 class AgentClient:

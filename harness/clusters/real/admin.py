@@ -18,14 +18,14 @@ class ClusterAdmin(Protocol):
     async def kill(self, component: str) -> None:
         """Kill -9 ``kubelet/<host>`` or ``default-scheduler``, and keep it down.
 
-        Raises Lacking where nobody may.
+        Raises CapabilityError where nobody may.
         """
         ...
 
     async def start(self, component: str) -> None:
         """Start it again.
 
-        Raises Lacking where nobody may.
+        Raises CapabilityError where nobody may.
         """
         ...
 
@@ -37,14 +37,14 @@ class ClusterAdmin(Protocol):
         """Give a restored default scheduler extenders (entries of KubeSchedulerConfiguration), and wait until it has
         them; none: until it is restored.
 
-        Raises Lacks, Lacking where nobody may.
+        Raises RequirementError, CapabilityError where nobody may.
         """
         ...
 
     async def hook(self, policies: Mapping[str, HookPolicy]) -> None:
         """Have the container runtimes of those hosts ask an agent of their node about containers, and no others.
 
-        Raises Lacks, Lacking where nobody may.
+        Raises RequirementError, CapabilityError where nobody may.
         """
         ...
 

@@ -12,7 +12,7 @@ import aiohttp
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.real.hosts import PodHosts
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.kube.clock import rest
@@ -55,16 +55,16 @@ class PodHardware:
         return {**await self._control.faults(), **await self._hosts.faults()}
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
-        """What each host sees. Raises Lacking."""
+        """What each host sees. Raises CapabilityError."""
         await self._users_known()
         return await self._hosts.view()
 
     async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
-        """Add a fault to a host. Raises ValueError, Lacking."""
+        """Add a fault to a host. Raises ValueError, CapabilityError."""
         await self._hosts.fault(host, spec)
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
-        """What an operator does there. Raises ValueError, Lacking."""
+        """What an operator does there. Raises ValueError, CapabilityError."""
         return await self._hosts.operate(host, action, wait_s)
 
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
@@ -96,7 +96,7 @@ class PodChassis:
     async def answers(self) -> None:
         """Wait until the back door answers.
 
-        Raises Lacks where it does not in time.
+        Raises RequirementError where it does not in time.
         """
         loop = asyncio.get_running_loop()
         deadline, seen = loop.time() + _ANSWER_S, ""
@@ -107,7 +107,7 @@ class PodChassis:
             except _BROKEN as error:
                 seen = f"{type(error).__name__}: {error}"
             await rest(_AGAIN_S)
-        raise Lacks(f"the chassis did not answer within {_ANSWER_S:g} s: {seen}")
+        raise RequirementError(f"the chassis did not answer within {_ANSWER_S:g} s: {seen}")
 
     async def open(self, *, speed: float) -> None:
         """The table and faults as at the start; then hear every event. Nothing else may change it meanwhile."""

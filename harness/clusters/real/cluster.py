@@ -31,7 +31,7 @@ from mews.harness.clusters.real.rollout import Notify, Rollout
 from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.supervisor import KILL, START
 from mews.harness.clusters.real.systems import deployments, image_book
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.manifests.nodes import NODE_AGENT
 from mews.harness.manifests.parts import TLS_SECRET, TRUST
@@ -45,10 +45,10 @@ from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.artefacts import logs_of
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.model import Scenario
 from mews.harness.systems import watched_by
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, name_of, node_name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import KubeApi
@@ -159,7 +159,7 @@ class RealCluster(IdlePart):
     async def open(self) -> None:
         """Deploy what the scenario needs, undo what an earlier one left, wait until nodes offer what they have.
 
-        Raises Lacks for what the cluster does not let us do, or does not do in time.
+        Raises RequirementError for what the cluster does not let us do, or does not do in time.
         """
         self._notify("clearing the cluster")
         await self._cluster_admin.restore()
@@ -276,7 +276,9 @@ class RealCluster(IdlePart):
         component, apart = self._stack.node_component(), self._stack.nodes_apart()
         for host, node in self._hosts().items():
             if (node in apart or host in self._stack.managed(self._hosts())) and host not in self._agent_pods:
-                raise Lacks(f"{NODE_AGENT if node in apart else component}/{host}: no pod runs on its node {node}")
+                raise RequirementError(
+                    f"{NODE_AGENT if node in apart else component}/{host}: no pod runs on its node {node}"
+                )
 
     def _readiness(self) -> Readiness:
         """What is awaited of the nodes, from now on."""
@@ -299,7 +301,7 @@ class RealCluster(IdlePart):
     async def close(self) -> None:
         """Stop watching, start what is down, remove what the scenario made. The stack stays for the next one."""
         for name in sorted(self._down):
-            with contextlib.suppress(Lacking, Lacks, ApiError, Unavailable):
+            with contextlib.suppress(CapabilityError, RequirementError, ApiError, UnavailableError):
                 await self.start(name)
         await self.api_faults.close()
         tasks = [*self._following, *([self._recording] if self._recording is not None else []), *self._killing.values()]
@@ -310,9 +312,9 @@ class RealCluster(IdlePart):
         await self._pod_hosts.close()
         extended = self._deployment.settings or extender_entries(self._stack)
         if extended or self._stack.is_replaced(DEFAULT_SCHEDULER):
-            with contextlib.suppress(Lacks):
+            with contextlib.suppress(RequirementError):
                 await self._cluster_admin.restore()
-        with contextlib.suppress(ApiError, Unavailable, Lacks):
+        with contextlib.suppress(ApiError, UnavailableError, RequirementError):
             await self._reset.scenario_objects()
             await self._replacements.remove()
         await self._chassis.close()
@@ -349,7 +351,7 @@ class RealCluster(IdlePart):
     async def kill(self, component: str) -> None:
         """Kill -9.
 
-        Raises ValueError naming the components, Lacking for what nobody may kill here.
+        Raises ValueError naming the components, CapabilityError for what nobody may kill here.
         """
         self._check_kept(component)
         if component not in self.components():
@@ -373,7 +375,7 @@ class RealCluster(IdlePart):
     async def start(self, component: str) -> None:
         """Start a killed component anew; one that lives lives on.
 
-        Raises ValueError naming the components, Lacking for what nobody may start here.
+        Raises ValueError naming the components, CapabilityError for what nobody may start here.
         """
         if component not in self.components():
             raise ValueError(f"component {component!r}: {must_be(component, self.components())}")
@@ -396,20 +398,24 @@ class RealCluster(IdlePart):
 
     def _check_kept(self, component: str) -> None:
         if component.partition("/")[0] in self._stack.documents:
-            raise Lacking(f"needs to kill {component}: a manifest brings it, in which Mews' keeper is not process 1")
+            raise CapabilityError(
+                f"needs to kill {component}: a manifest brings it, in which Mews' keeper is not process 1"
+            )
         if not self._is_kept(component):
             image = self._stack.programs[component.partition("/")[0]].image
-            raise Lacking(f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it")
+            raise CapabilityError(
+                f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it"
+            )
 
     def _only_chassis(self, component: str) -> None:
         if len(self._deployment.hardware.chassis) > 1:
             self._down.discard(component)
-            raise Lacking(f"{component} alone cannot be killed: one process serves all chassis here")
+            raise CapabilityError(f"{component} alone cannot be killed: one process serves all chassis here")
 
     async def _signal(self, component: str, command: Sequence[str]) -> None:
         try:
             await signal(self._admin, self._target.namespace, self._pods[component], component, command)
-        except Lacks:
+        except RequirementError:
             await self._replacements.check()
             raise
 
@@ -434,7 +440,7 @@ class RealCluster(IdlePart):
         only, those of our components."""
         found = dict(await self._cluster_admin.logs())
         if self._target.namespaces:
-            with contextlib.suppress(ApiError, Unavailable):
+            with contextlib.suppress(ApiError, UnavailableError):
                 pods = (await self._admin.list(PODS, namespace=self._target.namespace)).items
                 found |= await logs_of(self._admin, pods)
         return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.kube.api.objects import Object, name_of
 
 _CONTAINERD = re.compile(r"containerd://(\d+)\.(\d+)")
@@ -17,12 +17,13 @@ _FIRST = (1, 7)
 
 
 def check_device_injection(nodes: Iterable[Object]) -> None:
-    """Raise Lacks for a node with a containerd that knows nothing of it. What other runtimes can do, nobody says."""
+    """Raise RequirementError for a node with a containerd that knows nothing of it. What other runtimes can do, nobody
+    says."""
     for node in nodes:
         runtime = str(((node.get("status") or {}).get("nodeInfo") or {}).get("containerRuntimeVersion", ""))
         version = _CONTAINERD.match(runtime)
         if version is not None and (int(version[1]), int(version[2])) < _FIRST:
-            raise Lacks(
+            raise RequirementError(
                 f"node {name_of(node)}: {runtime} gives no container the devices of a resource claim: "
                 "needs containerd 2.0, or 1.7 with enable_cdi"
             )

@@ -10,7 +10,7 @@ from typing import Any
 from mews.harness.clusters.real.nodes import note
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import container_name
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 
@@ -22,7 +22,7 @@ async def follow_lines(log: Callable[[], AsyncIterator[bytes]], take: Callable[[
     again when that breaks off."""
     seen = 0
     while True:
-        with contextlib.suppress(ApiError, Unavailable):
+        with contextlib.suppress(ApiError, UnavailableError):
             seen = await _read(log(), seen, take)
         await rest(_AGAIN_S)
 

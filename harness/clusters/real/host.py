@@ -24,11 +24,11 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.hostd.chassis_control import Lost
+from mews.emulator.hostd.chassis_control import ControlLostError
 from mews.emulator.hostd.serve import FILES, HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
-from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.compile import CompileError, CompilerMissingError
 from mews.emulator.serve import ENDINGS, endings_held_back
 from mews.harness.clusters.real.agent import TOKEN
 from mews.own_files import write_own
@@ -54,7 +54,7 @@ def serve(
     """Serve that host until SIGTERM or SIGINT; ``chassis`` is the URL of the chassis' control API. ``tidy``: leave the
     folder empty. Its own back door is at ``port``, by the names ``allow_hosts`` or any address.
 
-    Raises Lost where that does not answer.
+    Raises ControlLostError where that does not answer.
     """
     alone = replace(hardware, hosts=tuple(spec for spec in hardware.hosts if spec.name == host))
     with tempfile.TemporaryDirectory(dir="/run/mews") as folder:
@@ -110,7 +110,7 @@ def bring(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     try:
         library.install_copies(folder)
-    except (CompilerMissing, CompileFailed):
+    except (CompilerMissingError, CompileError):
         return
     (folder / "libnvidia-ml.so").symlink_to("libnvidia-ml.so.1")
 
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             port=chosen.port,
             allow_hosts=chosen.allow_host,
         )
-    except (OSError, Lost) as error:
+    except (OSError, ControlLostError) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
         return 3
     return 0

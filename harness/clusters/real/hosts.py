@@ -13,7 +13,7 @@ import aiohttp
 from mews.harness.clusters.real.access import Gate
 from mews.harness.manifests.parts import HOST_PORT
 from mews.harness.ports.hosts_http import HttpHosts, WireUsers
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.users import DeviceUsers
 from mews.names import must_be
@@ -63,7 +63,7 @@ class PodHosts:
             self._reporting = asyncio.create_task(self._users.run(), name="host-users")
 
     async def view(self) -> dict[str, dict[str, Any]]:
-        """What each host sees. Raises Lacking."""
+        """What each host sees. Raises CapabilityError."""
         self._check("a look into the hosts")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPORTED_S):
@@ -81,7 +81,7 @@ class PodHosts:
         return [uuid for index, (_, uuid) in enumerate(gpus) if {"all", uuid, str(index)} & wanted]
 
     async def fault(self, host: str, spec: Mapping[str, Any]) -> None:
-        """Add a fault. Raises ValueError, Lacking."""
+        """Add a fault. Raises ValueError, CapabilityError."""
         await self._control(host, f"a fault on {host}").fault(host, spec)
 
     async def faults(self) -> dict[str, list[dict[str, Any]]]:
@@ -98,12 +98,12 @@ class PodHosts:
                 await control.clear()
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
-        """What an operator does there. Raises ValueError, Lacking."""
+        """What an operator does there. Raises ValueError, CapabilityError."""
         return await self._control(host, f"an operator on {host}").operate(host, action, wait_s)
 
     def _check(self, what: str) -> None:
         if not self._reports:
-            raise Lacking(f"needs {what}: real nodes do not report which pods use pooled devices")
+            raise CapabilityError(f"needs {what}: real nodes do not report which pods use pooled devices")
 
     def _control(self, host: str, what: str) -> HttpHosts:
         self._check(what)

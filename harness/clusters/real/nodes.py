@@ -12,11 +12,11 @@ import aiohttp
 
 from mews.harness.clusters.real.access import AgentClient, Gate
 from mews.harness.clusters.real.kubelet_lines import CLAIM_EVENTS, KubeletLines, words_of
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.ports.cluster import DEVICE_ENV
 from mews.harness.watch_feed import Feed, WatchRecord
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import (
     Object,
     containers_of,
@@ -88,7 +88,7 @@ class Nodes:
     async def follow(self, host: str, namespace: str, pod: str, token: str) -> None:
         """Listen to that host's agent, in that pod, from now on: what an earlier scenario did is no news.
 
-        Raises Lacks where it does not answer.
+        Raises RequirementError where it does not answer.
         """
         agent = self._agents[host] = AgentClient(self._gate, namespace, pod, token)
         last = await self._seq(agent)
@@ -101,7 +101,7 @@ class Nodes:
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 answer = f"{type(error).__name__}: {error}"
             await rest(_AGAIN_S)
-        raise Lacks(f"agent {agent.pod} does not answer: {answer}")
+        raise RequirementError(f"agent {agent.pod} does not answer: {answer}")
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources List of that host's kubelet, told after all that is known to have started there.
@@ -226,7 +226,7 @@ class Nodes:
         try:
             command = ["cat", "/proc/1/environ"]
             done = await self._kube.exec(namespace_of(pod), name_of(pod), command, container=container)
-        except (ApiError, Unavailable):
+        except (ApiError, UnavailableError):
             return given
         if done.exit_code != 0:
             return given

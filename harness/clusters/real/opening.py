@@ -45,7 +45,7 @@ def stack_spec(
 ) -> StackSpec:
     """What is deployed for a scenario in a place. ``replacements`` is what the scenario puts in the place of ours.
 
-    Raises ScenarioError for options that a system does not have, Lacks for a system that cannot be deployed.
+    Raises ScenarioError for options that a system does not have, RequirementError for a system that cannot be deployed.
     """
     facility = placed_facility(hardware, target, dialect=dialect, speed=speed)
     spec = StackSpec(
@@ -89,7 +89,8 @@ async def open_real(
 ) -> RealCluster:
     """A running cluster for the scenario, with its ``replacements``; close it.
 
-    Raises ScenarioError for hardware or options that cannot be read, Lacks for what the cluster does not let us do.
+    Raises ScenarioError for hardware or options that cannot be read, RequirementError for what the cluster does not let
+    us do.
     """
     hardware = hardware_of(scenario)
     document, _ = hardware_document(scenario)

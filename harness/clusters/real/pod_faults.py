@@ -11,10 +11,10 @@ from typing import Any
 from mews.harness.api_faults.registry import parse_api_fault
 from mews.harness.clusters.real.api_sidecar import asking
 from mews.harness.clusters.real.following import follow_lines
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.manifests.api_sidecar import SIDECAR
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import KubeApi
 from mews.names import must_be
@@ -54,7 +54,7 @@ class PodFaults:
     async def add(self, component: str, spec: Mapping[str, Any]) -> None:
         """Put a fault in place.
 
-        Raises ValueError naming what is allowed, Lacks where its pod cannot be reached.
+        Raises ValueError naming what is allowed, RequirementError where its pod cannot be reached.
         """
         if component not in self.clients():
             raise ValueError(f"component {component!r}: {must_be(component, self.clients())}")
@@ -73,7 +73,7 @@ class PodFaults:
 
     async def close(self) -> None:
         """Undo all, and hear no more."""
-        with contextlib.suppress(Lacks, ValueError):
+        with contextlib.suppress(RequirementError, ValueError):
             await self.clear()
         for task in self._following:
             task.cancel()
@@ -84,10 +84,12 @@ class PodFaults:
         command = asking(number, json.dumps(question))
         try:
             done = await self._kube.exec(self._namespace, self._pods()[component], command, container=SIDECAR)
-        except (ApiError, Unavailable) as error:
-            raise Lacks(f"{component}: its proxy cannot be reached: {error}") from error
+        except (ApiError, UnavailableError) as error:
+            raise RequirementError(f"{component}: its proxy cannot be reached: {error}") from error
         if done.exit_code != 0:
-            raise Lacks(f"{component}: its proxy does not answer: {done.stderr.decode('utf-8', 'replace').strip()}")
+            raise RequirementError(
+                f"{component}: its proxy does not answer: {done.stderr.decode('utf-8', 'replace').strip()}"
+            )
         if refusal := done.stdout.decode("utf-8"):
             raise ValueError(refusal)
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
 from mews.harness.clusters.real.rollout import Notify
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object, condition_of, name_of
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES
@@ -51,7 +51,7 @@ class Readiness:
     ) -> None:
         """Wait until each node is Ready and offers that much of each resource; ``check`` may see earlier why not.
 
-        Raises Lacks naming what is late.
+        Raises RequirementError naming what is late.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READY_S
@@ -59,14 +59,14 @@ class Readiness:
             try:
                 nodes = [node for node in (await self._kube.list(NODES)).items if name_of(node) in wanted]
                 late = [text for node in nodes for text in self._late(node, wanted[name_of(node)])]
-            except Unavailable as error:
+            except UnavailableError as error:
                 late = [f"the API server: {error}"]
             if not late:
                 return
             await check()
             notify(f"waiting for {late[0]}")
             if loop.time() > deadline:
-                raise Lacks(f"not ready within {_READY_S:g} s: {', '.join(late)}")
+                raise RequirementError(f"not ready within {_READY_S:g} s: {', '.join(late)}")
             await rest(_LOOK_S)
 
     def _late(self, node: Object, wanted: Mapping[str, int]) -> list[str]:

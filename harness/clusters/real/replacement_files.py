@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.scenario.containment import lies_within
 from mews.harness.scenario.errors import ScenarioError
 
@@ -25,7 +25,7 @@ class ReplacementFiles(Struct):
     """Collects files of one folder. ``where`` is the place in the scenario, for messages; ``follow``: links of the
     folder that lead out of it count as files of it.
 
-    Every method raises ScenarioError for a file that is not there, Lacks for one that cannot be carried.
+    Every method raises ScenarioError for a file that is not there, RequirementError for one that cannot be carried.
     """
 
     folder: Path
@@ -105,7 +105,7 @@ class ReplacementFiles(Struct):
             try:
                 name = str(Path(os.path.abspath(file)).relative_to(os.path.abspath(self.folder)))  # links stay
             except ValueError:
-                raise Lacks(
+                raise RequirementError(
                     f"{self.where}: {file}: is outside the scenario's folder, the only one that pods get"
                 ) from None
             if name in self.files:
@@ -128,7 +128,7 @@ class ReplacementFiles(Struct):
         whole = sum(sizes.values())
         if whole > LIMIT:
             largest = max(sizes, key=lambda each: (sizes[each], each))
-            raise Lacks(
+            raise RequirementError(
                 f"{self.where}: with {name} its files have {whole} bytes (largest: {largest}); a ConfigMap holds "
                 f"{LIMIT}: build an image of them, and name it by image"
             )

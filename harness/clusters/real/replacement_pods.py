@@ -12,15 +12,23 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import asdict
 
 from mews.harness.clusters.real.rollout import Notify
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import COMPONENT, MANAGED
 from mews.harness.manifests.replacements import extender_name
 from mews.harness.manifests.spec import StackSpec
-from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.ports.cluster import ComponentsCrashedError
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.kinds import complete, resource_of
-from mews.kube.api.errors import AlreadyExists, ApiError, BadRequest, Forbidden, Invalid, NotFound, Unavailable
+from mews.kube.api.errors import (
+    AlreadyExistsError,
+    ApiError,
+    BadRequestError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
 from mews.kube.api.objects import Object, is_deleting, name_of, node_name_of, phase_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, PODS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -84,9 +92,9 @@ class ReplacementPods:
         return f"{component}/{self._hosts.get(node_name_of(pod), '?')}"
 
     async def check(self, forgiven: int = 0) -> None:
-        """Raises Lacks for an image that nodes cannot have, ComponentsCrashed for a program that has ended more often
-        than ``forgiven``, and than before ``begin``."""
-        with contextlib.suppress(Unavailable):  # asked again soon
+        """Raises RequirementError for an image that nodes cannot have, ComponentsCrashedError for a program that has
+        ended more often than ``forgiven``, and than before ``begin``."""
+        with contextlib.suppress(UnavailableError):  # asked again soon
             for pod in await self._pods():
                 await self._check(self._name(pod), pod, forgiven)
 
@@ -106,17 +114,17 @@ class ReplacementPods:
             output = " ".join(str(waiting.get("message") or waiting.get("reason")).split())
             if waiting.get("reason") in _UNPULLED:
                 image = next((c["image"] for c in pod["spec"]["containers"] if c["name"] == each["name"]), "")
-                raise Lacks(f"{name}: {image}: no such image in Docker, and nodes cannot pull it: {output}")
+                raise RequirementError(f"{name}: {image}: no such image in Docker, and nodes cannot pull it: {output}")
             if waiting.get("reason") in _REFUSED:
-                raise Lacks(f"{name}: its container cannot be started: {output}")
+                raise RequirementError(f"{name}: its container cannot be started: {output}")
             if _ends(each) > max(forgiven, self._before.get(uid_of(pod), 0)):
-                raise ComponentsCrashed(f"{name} {await self._last_words(pod, each)}")
+                raise ComponentsCrashedError(f"{name} {await self._last_words(pod, each)}")
 
     async def _last_words(self, pod: Object, each: Object) -> str:
         ended = _ended(each) or {}
         running = "running" in (each.get("state") or {})
         words = b""
-        with contextlib.suppress(ApiError, Unavailable):
+        with contextlib.suppress(ApiError, UnavailableError):
             stream = self._kube.log(
                 pod["metadata"]["namespace"], name_of(pod), container=each["name"], previous=running, tail_lines=1
             )
@@ -134,7 +142,7 @@ class ReplacementPods:
     async def watch(self) -> None:
         """Write down whenever one of them ends by itself, until cancelled. The kubelet starts it again."""
         while True:
-            with contextlib.suppress(ApiError, Unavailable):
+            with contextlib.suppress(ApiError, UnavailableError):
                 for pod in await self._pods():
                     await self._note(pod)
             await rest(_WATCH_S)
@@ -144,7 +152,7 @@ class ReplacementPods:
             ends = _ends(each)
             if ends > self._ends.get(uid_of(pod), 0):
                 self._ends[uid_of(pod)] = ends
-                cause = f"ProcessEnded: {await self._last_words(pod, each)}"
+                cause = f"ProcessEndedError: {await self._last_words(pod, each)}"
                 self._journal.write("component", self._name(pod), "crashed", cause=cause)
 
     # Manifests
@@ -152,7 +160,8 @@ class ReplacementPods:
     async def apply(self, manifests: Mapping[str, Sequence[Object]], notify: Notify) -> None:
         """Create the manifests' objects, and wait until their pods run.
 
-        Raises ScenarioError for what the API does not take, Lacks for what it does not let us do or does not run.
+        Raises ScenarioError for what the API does not take, RequirementError for what it does not let us do or does not
+        run.
         """
         for component, objects in manifests.items():
             for given in objects:
@@ -164,22 +173,22 @@ class ReplacementPods:
         while waiting := await self._waiting():
             notify(f"waiting for {waiting}")
             if asyncio.get_running_loop().time() > deadline:
-                raise Lacks(f"not within {_RUNS_S:g} s: {waiting}")
+                raise RequirementError(f"not within {_RUNS_S:g} s: {waiting}")
             await rest(_LOOK_S)
 
     async def _create(self, component: str, resource: Resource, obj: Object) -> None:
         where = f"{self._stack.where(component)}.manifest: {obj['kind']} {name_of(obj)}"
         try:
             await self._view.create(resource, obj, namespace=obj["metadata"].get("namespace"), field_manager="mews")
-        except AlreadyExists as error:
+        except AlreadyExistsError as error:
             self._ours.pop()
             await self._write_down()
             if obj["kind"] != "Namespace":
-                raise Lacks(f"{where}: already exists, and was not created by Mews") from error
-        except (Invalid, BadRequest) as error:
+                raise RequirementError(f"{where}: already exists, and was not created by Mews") from error
+        except (InvalidError, BadRequestError) as error:
             raise ScenarioError(f"{where}: {' '.join(str(error).split())}") from error
-        except (Forbidden, NotFound) as error:
-            raise Lacks(f"{where}: {' '.join(str(error).split())}") from error
+        except (ForbiddenError, NotFoundError) as error:
+            raise RequirementError(f"{where}: {' '.join(str(error).split())}") from error
 
     async def _write_down(self) -> None:
         record = [
@@ -190,7 +199,7 @@ class ReplacementPods:
         namespace = self._stack.namespace
         try:
             await self._kube.create(CONFIGMAPS, content, namespace=namespace)
-        except AlreadyExists:
+        except AlreadyExistsError:
             await self._kube.patch(CONFIGMAPS, RECORD, {"data": content["data"]}, namespace=namespace)
 
     async def _waiting(self) -> str | None:
@@ -198,7 +207,7 @@ class ReplacementPods:
             namespace = obj["metadata"].get("namespace")
             pods: list[Object] = []
             if resource.kind == "Pod":
-                with contextlib.suppress(NotFound):
+                with contextlib.suppress(NotFoundError):
                     pods = [await self._view.get(PODS, name_of(obj), namespace=namespace)]
             elif resource.kind in _SELECTING and (obj["spec"].get("replicas", 1)):
                 pods += (await self._view.list(PODS, namespace=namespace, label_selector=_selector(obj))).items
@@ -213,12 +222,12 @@ class ReplacementPods:
     async def remove(self) -> None:
         """Delete what the user's manifests have created, in this scenario or the one before.
 
-        Raises Lacks for what does not go.
+        Raises RequirementError for what does not go.
         """
         namespace = self._stack.namespace
         try:
             record = json.loads((await self._kube.get(CONFIGMAPS, RECORD, namespace=namespace))["data"][_FILE])
-        except (NotFound, LookupError, ValueError):
+        except (NotFoundError, LookupError, ValueError):
             return
         for entry in reversed(record):
             name, inside, selector = entry.pop("name"), entry.pop("in"), entry.pop("of")
@@ -229,21 +238,21 @@ class ReplacementPods:
                     await self._end(PODS, name_of(pod), inside)
             await self._gone(resource, name, inside)
         self._ours.clear()
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             await self._kube.delete(CONFIGMAPS, RECORD, namespace=namespace)
 
     async def _end(self, resource: Resource, name: str, namespace: str | None) -> None:
         options = DeleteOptions(grace_period_s=0 if resource.kind == "Pod" else None, propagation="Background")
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             await self._view.delete(resource, name, namespace=namespace, options=options)
 
     async def _gone(self, resource: Resource, name: str, namespace: str | None) -> None:
         deadline = asyncio.get_running_loop().time() + _GONE_S
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             while True:
                 await self._view.get(resource, name, namespace=namespace)
                 if asyncio.get_running_loop().time() > deadline:
-                    raise Lacks(f"{resource.kind} {namespace}/{name} is not gone after {_GONE_S:g} s")
+                    raise RequirementError(f"{resource.kind} {namespace}/{name} is not gone after {_GONE_S:g} s")
                 await rest(_LOOK_S)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mews.harness.clusters.real.replacement_files import ReplacementFiles
 from mews.harness.clusters.real.systems import image_book
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.parts import Object
 from mews.harness.manifests.replacements import extender_port
 from mews.harness.manifests.spec import ReplacementProgram, StackSpec
@@ -60,7 +60,8 @@ class ReplacementDeployment(Struct, frozen=True):
 def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> ReplacementDeployment:
     """What the scenario replaces, where its hosts are those nodes.
 
-    Raises ScenarioError for what is not there or cannot be loaded, Lacks for files that cannot be carried into a pod.
+    Raises ScenarioError for what is not there or cannot be loaded, RequirementError for files that cannot be carried
+    into a pod.
     """
     stack, book = scenario.stack, image_book(scenario)
     if not stack.replace and not stack.extenders:
@@ -88,7 +89,7 @@ def _program(
     where = replacement.where
     files = ReplacementFiles(given.folder, f"{where}.{replacement.way}", given.allow_outside)
     if replacement.plugin is not None and component == DEFAULT_SCHEDULER:
-        raise Lacks(f"{where}.plugin: the real kube-scheduler loads none; use process or image")
+        raise RequirementError(f"{where}.plugin: the real kube-scheduler loads none; use process or image")
     if replacement.plugin is not None or replacement.policy is not None:
         argv: Sequence[str] = _argv_with_part(given, component, replacement, nodes)
         files.module((replacement.plugin or replacement.policy or "").partition(":")[0])
@@ -116,7 +117,7 @@ def _argv_with_part(
     flag = deployment.part_flags.get(replacement.way)
     if flag is None:
         where = f"{replacement.where}.{replacement.way}"
-        raise Lacks(f"{where}: a component in a real cluster cannot use it; use process or image")
+        raise RequirementError(f"{where}: a component in a real cluster cannot use it; use process or image")
     words = (word.replace(CONFIG, system.config_path).replace(RECORDS, "-") for word in deployment.argv)
     argv = ("{python}", *words)
     given.parts(component)  # raises for what cannot be loaded
@@ -130,11 +131,11 @@ def _argv_with_part(
 
 
 def _declared(replacement: Replacement) -> tuple[SystemDeployment, ComponentDeployment]:
-    """What is said of the component and its system; raises Lacks where nothing is."""
+    """What is said of the component and its system; raises RequirementError where nothing is."""
     system = registry.system(replacement.system)
     component = next(each for each in system.components if each.name == replacement.component)
     if system.deployment is None or component.deployment is None:
-        raise Lacks(f"{replacement.where}: {system.name} does not define how a real cluster runs it")
+        raise RequirementError(f"{replacement.where}: {system.name} does not define how a real cluster runs it")
     return system.deployment, component.deployment
 
 

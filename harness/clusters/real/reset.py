@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence, Set
 
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.parts import CA_FILE, MANAGED, TOKEN_SECRET, labels
 from mews.harness.manifests.spec import ServerCertificate
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from mews.kube.api.objects import name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi
@@ -52,7 +52,7 @@ class Reset:
 
     async def token(self, fresh: str) -> str:
         """The token of the stack that is there, else a fresh one."""
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             secret = await self._kube.get(SECRETS, TOKEN_SECRET, namespace=self._target.namespace)
             return base64.b64decode(secret["data"]["token"]).decode()
         return fresh
@@ -61,7 +61,7 @@ class Reset:
         """The certificate of the stack that is there, else a fresh one; ``secret`` has it, the ConfigMap ``trust`` what
         to trust."""
         namespace = self._target.namespace
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             files = (await self._kube.get(SECRETS, secret, namespace=namespace))["data"]
             trusted = (await self._kube.get(CONFIGMAPS, trust, namespace=namespace))["data"][CA_FILE]
             certificate, key = (base64.b64decode(files[name]).decode() for name in ("tls.crt", "tls.key"))
@@ -71,14 +71,14 @@ class Reset:
     async def namespaces(self) -> None:
         """Make the scenario's own, where it has such."""
         for name in self._target.namespaces.values():
-            with contextlib.suppress(AlreadyExists):
+            with contextlib.suppress(AlreadyExistsError):
                 await self._kube.create(NAMESPACES, {"metadata": {"name": name, "labels": labels("scenario")}})
 
     async def scenario_objects(self) -> None:
         """Delete what the scenario created, and on nodes of our own all pods and events outside the system's."""
         for resource, name, namespace in reversed(self._made):
             options = DeleteOptions(grace_period_s=0 if resource == PODS else None, propagation="Background")
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await self._kube.delete(resource, name, namespace=namespace, options=options)
         mine = {(resource, name, namespace) for resource, name, namespace in self._made if resource == PODS}
         self._made.clear()
@@ -95,7 +95,7 @@ class Reset:
                 continue
             for pod in (await self._kube.list(PODS, namespace=name_of(namespace))).items:
                 found.add((PODS, name_of(pod), namespace_of(pod)))
-                with contextlib.suppress(NotFound):
+                with contextlib.suppress(NotFoundError):
                     await self._kube.delete(
                         PODS, name_of(pod), namespace=namespace_of(pod), options=DeleteOptions(grace_period_s=0)
                     )
@@ -105,11 +105,11 @@ class Reset:
     async def _gone(self, objects: Set[tuple[Resource, str, str | None]]) -> None:
         deadline = asyncio.get_running_loop().time() + _GONE_S
         for resource, name, namespace in objects:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 while True:
                     await self._kube.get(resource, name, namespace=namespace)
                     if asyncio.get_running_loop().time() > deadline:
-                        raise Lacks(f"{resource.kind} {namespace}/{name} is not gone after {_GONE_S:g} s")
+                        raise RequirementError(f"{resource.kind} {namespace}/{name} is not gone after {_GONE_S:g} s")
                     await rest(0.1)
 
     async def boards(self) -> None:
@@ -119,7 +119,7 @@ class Reset:
             name = name_of(board)
             labelled = MANAGED in (board["metadata"].get("labels") or {})
             if not labelled and name != "kube-root-ca.crt":
-                with contextlib.suppress(NotFound):
+                with contextlib.suppress(NotFoundError):
                     await self._kube.delete(CONFIGMAPS, name, namespace=namespace)
         if self._target.ours:
             await self._delete_notes()
@@ -128,9 +128,9 @@ class Reset:
 
     async def _delete_swept(self) -> None:
         for resource in self._swept:
-            with contextlib.suppress(NotFound):  # where the kind has never been installed
+            with contextlib.suppress(NotFoundError):  # where the kind has never been installed
                 for obj in (await self._kube.list(resource)).items:
-                    with contextlib.suppress(NotFound):
+                    with contextlib.suppress(NotFoundError):
                         await self._kube.delete(resource, name_of(obj), namespace=namespace_of(obj) or None)
 
     async def _delete_notes(self) -> None:
@@ -138,7 +138,7 @@ class Reset:
             starts = tuple(start for each, start in self._notes if each == where)
             for note in (await self._kube.list(CONFIGMAPS, namespace=where)).items:
                 if name_of(note).startswith(starts):
-                    with contextlib.suppress(NotFound):
+                    with contextlib.suppress(NotFoundError):
                         await self._kube.delete(CONFIGMAPS, name_of(note), namespace=where)
 
     async def _clear_nodes(self) -> None:

@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.kinds import KINDS
 from mews.harness.manifests.parts import COMPONENT, MANAGED
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_deleting, name_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, DAEMON_SETS, DEPLOYMENTS, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
@@ -35,7 +35,7 @@ class Rollout:
     async def apply(self, objects: Sequence[Object], *, besides: bool = False) -> None:
         """Create or change them all; remove components that are no longer among them, unless they come ``besides``.
 
-        Raises Lacks where the cluster does not let us.
+        Raises RequirementError where the cluster does not let us.
         """
         for obj in objects:
             resource = KINDS[obj["kind"]]
@@ -51,7 +51,7 @@ class Rollout:
                     force=True,
                 )
             except ApiError as error:
-                raise Lacks(f"{obj['kind']} {metadata['name']} cannot be applied: {error}") from error
+                raise RequirementError(f"{obj['kind']} {metadata['name']} cannot be applied: {error}") from error
         if not besides:
             await self._prune({(obj["kind"], obj["metadata"]["name"]) for obj in objects})
 
@@ -68,7 +68,7 @@ class Rollout:
     async def ready(self, check: Callable[[], Awaitable[None]] | None = None) -> None:
         """Wait until every pod runs and answers, and those of before are gone; ``check`` may see earlier why not.
 
-        Raises Lacks naming what does not, and why.
+        Raises RequirementError naming what does not, and why.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _READY_S
@@ -76,7 +76,7 @@ class Rollout:
             try:
                 waiting = [text for resource in (DEPLOYMENTS, DAEMON_SETS) for text in await self._waiting(resource)]
                 waiting += [f"{name} still ends" for name in await self._ending()]
-            except Unavailable as error:
+            except UnavailableError as error:
                 waiting = [f"the API server: {error}"]
             if not waiting:
                 return
@@ -84,7 +84,7 @@ class Rollout:
                 await check()
             self._notify(f"waiting for {', '.join(waiting)}")
             if loop.time() > deadline:
-                raise Lacks(f"not within {_READY_S:g} s: {', '.join(waiting)}: {await self._why()}")
+                raise RequirementError(f"not within {_READY_S:g} s: {', '.join(waiting)}: {await self._why()}")
             await rest(_LOOK_S)
 
     async def _waiting(self, resource: Any) -> list[str]:
@@ -112,7 +112,7 @@ class Rollout:
     async def _why(self) -> str:
         try:
             answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{MANAGED}=mews")
-        except Unavailable:
+        except UnavailableError:
             return "nobody can be asked why"
         messages = []
         for pod in answer.items:
@@ -129,17 +129,17 @@ class Rollout:
     async def remove(self, objects: Sequence[Object], namespaces: Sequence[str] = ()) -> None:
         """Delete them all and those namespaces, and wait until our own namespace is gone."""
         for name in namespaces:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await self._kube.delete(KINDS["Namespace"], name)
         for obj in reversed(objects):
             metadata = obj["metadata"]
             options = DeleteOptions(propagation="Foreground" if obj["kind"] in ("Deployment", "DaemonSet") else None)
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await self._kube.delete(
                     KINDS[obj["kind"]], metadata["name"], namespace=metadata.get("namespace"), options=options
                 )
         deadline = asyncio.get_running_loop().time() + _GONE_S
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             while asyncio.get_running_loop().time() < deadline:
                 await self._kube.get(KINDS["Namespace"], self._namespace)
                 await rest(_LOOK_S)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.parts import container_name
-from mews.kube.api.errors import ApiError, ServerError, Unavailable
+from mews.kube.api.errors import ApiError, ServerError, UnavailableError
 from mews.kube.client.port import ExecResult, KubeApi
 from mews.kube.clock import rest
 
@@ -21,7 +21,7 @@ async def signal(kube: KubeApi, namespace: str, pod: str, component: str, comman
     A kubelet that has just started says ``unable to upgrade connection: pod does not exist`` (HTTP 500) until it has
     heard of its pods, and nobody can ask while it restarts: that is waited for, a minute at most.
 
-    Raises Lacks where it fails.
+    Raises RequirementError where it fails.
     """
     container = container_name(component.partition("/")[0])
     loop = asyncio.get_running_loop()
@@ -30,13 +30,13 @@ async def signal(kube: KubeApi, namespace: str, pod: str, component: str, comman
         try:
             done: ExecResult = await kube.exec(namespace, pod, command, container=container)
             break
-        except (ServerError, Unavailable) as error:
+        except (ServerError, UnavailableError) as error:
             if loop.time() > deadline_s:
-                raise Lacks(
+                raise RequirementError(
                     f"{component}: pod {namespace}/{pod} not reached within {_REACHED_S:g} s: {error}"
                 ) from error
         except ApiError as error:
-            raise Lacks(f"{component}: exec in pod {namespace}/{pod}: {error}") from error
+            raise RequirementError(f"{component}: exec in pod {namespace}/{pod}: {error}") from error
         await rest(_AGAIN_S)
     if done.exit_code != 0:
-        raise Lacks(f"{component}: {' '.join(command)}: {done.stderr.decode('utf-8', 'replace').strip()}")
+        raise RequirementError(f"{component}: {' '.join(command)}: {done.stderr.decode('utf-8', 'replace').strip()}")

@@ -10,7 +10,7 @@ from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.nvml import library
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.chassis import endpoint
 from mews.harness.manifests.nodes import HOST_FILES, NVML
 from mews.harness.manifests.parts import CA_FILE, TRUST_FOLDER
@@ -72,7 +72,7 @@ def installed_systems(scenario: Scenario, facility: Facility) -> list[InstalledS
     """Those of the stack, after the default one, whose configuration is there though it may not run: programs of the
     user's may read it.
 
-    Raises ScenarioError for options that cannot be, Lacks for a system that no real cluster can run.
+    Raises ScenarioError for options that cannot be, RequirementError for a system that no real cluster can run.
     """
     try:
         configured = {each.system.name: each for each in scenario.stack.configured(facility)}
@@ -87,7 +87,7 @@ def _running(configured: ConfiguredSystem) -> InstalledSystem:
     undeclared = [name for name, component in components.items() if component.deployment is None]
     if system.deployment is None or undeclared:
         which = "" if system.deployment is None else f" {undeclared[0]}"
-        raise Lacks(f"stack.{system.name}: it does not define how a real cluster runs it{which}")
+        raise RequirementError(f"stack.{system.name}: it does not define how a real cluster runs it{which}")
     return InstalledSystem(system, configured.configuration, components)
 
 
@@ -111,10 +111,10 @@ def image_book(scenario: Scenario) -> ImageBook:
 
 
 def check_exclusive(spec: StackSpec) -> None:
-    """Raise Lacks for a system that needs a cluster of its own."""
+    """Raise RequirementError for a system that needs a cluster of its own."""
     for installed in spec.systems:
         if installed.components and installed.deployment.exclusive:
-            raise Lacks(f"stack.{installed.system.name}: {installed.deployment.exclusive}")
+            raise RequirementError(f"stack.{installed.system.name}: {installed.deployment.exclusive}")
 
 
 def component_names() -> list[str]:

@@ -22,7 +22,7 @@ from mews.harness.conformance.dialects.cdim_table import (
     link_of,
     procedure,
 )
-from mews.harness.conformance.errors import NotJudged
+from mews.harness.conformance.errors import NotJudgedError
 from mews.harness.conformance.fields import at, objects, shown, text
 from mews.harness.conformance.table import port_text
 
@@ -90,10 +90,10 @@ def _moved(bench: ClauseContext) -> tuple[HttpReply, dict[str, Any]]:
         return bool(layout) and face.ended(layout).get("status") == "COMPLETED"
 
     if not bench.move(device, None, ask) or not replies or replies[-1].status >= 300:
-        raise NotJudged(f"device {device} cannot be detached")
+        raise NotJudgedError(f"device {device} cannot be detached")
     found: dict[str, Any] = face.last
     if found.get("status") != "COMPLETED":
-        raise NotJudged(f"the layout that detaches device {device} is {shown(found.get('status'))}")
+        raise NotJudgedError(f"the layout that detaches device {device} is {shown(found.get('status'))}")
     return replies[-1], found
 
 
@@ -104,7 +104,7 @@ def operator_body(bench: ClauseContext) -> None:
     node = face.node(port)
     far = next((each for each in found if text(each, "type") == DESTINATION and link_of(each, "CPU") == node), None)
     if far is None:
-        raise NotJudged(f"the node on {port_text(port)} has no {DESTINATION}")
+        raise NotJudgedError(f"the node on {port_text(port)} has no {DESTINATION}")
     body = {
         "operationID": 1,
         "operation": "connect",
@@ -190,7 +190,7 @@ def busy(bench: ClauseContext) -> None:
 
     bench.move(device, port, ask)
     if not met or during[-1] not in GOING_ON:
-        raise NotJudged("no layout took so long that another one met it")
+        raise NotJudgedError("no layout took so long that another one met it")
     code = code_of(met[-1])
     must(met[-1].status == 409, f"POST {APPLY}: HTTP {met[-1].status} while a layout is applied, must be 409")
     must(code == "E40010", f"POST {APPLY}: code {code!r} while a layout is applied, must be E40010")
@@ -203,7 +203,7 @@ def ended(bench: ClauseContext) -> None:
     answer: HttpReply = bench.insist(lambda: face.ask(layout_body([])))
     layout = text(answer.json(), "applyID") if answer.status < 300 else ""
     if not layout or bench.insist(lambda: face.ended(layout)).get("status") not in ENDED:
-        raise NotJudged("no layout has ended")
+        raise NotJudgedError("no layout has ended")
     for action, wanted in (("cancel", 409), ("resume", 200)):
         path = f"{APPLY}/{layout}?action={action}"
         found: HttpReply = bench.insist(partial(face.send, "PUT", path))

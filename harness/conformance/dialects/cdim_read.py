@@ -24,7 +24,7 @@ from mews.harness.conformance.dialects.cdim_table import (
     SOURCE,
     link_of,
 )
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import at, kind_of, objects, shown, text
 from mews.harness.conformance.json_reads import insist_on_object
 from mews.harness.conformance.moves import one_device_each
@@ -343,7 +343,7 @@ def migration(bench: ClauseContext) -> None:
         found = _value(reply)
         must(found == [], f"POST {path}: {shown(found)} for a node as it is, must be []")
         return
-    raise NotJudged("there are no nodes")
+    raise NotJudgedError("there are no nodes")
 
 
 # What they share
@@ -395,8 +395,8 @@ def whole(bench: ClauseContext, path: str) -> dict[str, Any]:
 def _value(reply: HttpReply) -> Any:
     try:
         return reply.json()
-    except Malformed as error:
-        raise Unmet(str(error)) from error
+    except MalformedError as error:
+        raise UnmetClauseError(str(error)) from error
 
 
 def _devices(bench: ClauseContext) -> Iterable[tuple[str, Any]]:

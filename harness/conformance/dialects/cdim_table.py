@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.harness.conformance.client import Client, HttpReply, below_500
-from mews.harness.conformance.errors import Malformed
+from mews.harness.conformance.errors import MalformedError
 from mews.harness.conformance.fields import at, objects, text
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
 
@@ -65,12 +65,12 @@ class CdimTableClient:
     def get(self, path: str) -> dict[str, Any]:
         """The JSON object of a 200.
 
-        Raises NoAnswer, HttpServerError, Malformed.
+        Raises NoAnswerError, HttpServerError, MalformedError.
         """
         reply = self.send("GET", path)
         value = reply.json()
         if reply.status != 200 or not isinstance(value, dict):
-            raise Malformed(f"GET {path}: HTTP {reply.status}: must be 200 and an object: {reply.text[:120]!r}")
+            raise MalformedError(f"GET {path}: HTTP {reply.status}: must be 200 and an object: {reply.text[:120]!r}")
         return value
 
     # The table
@@ -79,7 +79,7 @@ class CdimTableClient:
         """All devices that move, free ones included; those that are not detected are left out."""
         value = self.get(RESOURCES)
         if not isinstance(value.get("resources"), list):
-            raise Malformed(f"GET {RESOURCES}: must have resources, a list")
+            raise MalformedError(f"GET {RESOURCES}: must have resources, a list")
         found = [each for each in objects(value, "resources") if each.get("detected") is not False]
         ports: dict[str, str] = {}
         for each in found:
@@ -197,7 +197,7 @@ def code_of(reply: HttpReply) -> str:
     """The code of an error, "" where it has none."""
     try:
         return text(reply.json(), "code")
-    except Malformed:
+    except MalformedError:
         return ""
 
 

@@ -10,7 +10,7 @@ from mews.harness.conformance.clause import must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.fm_read import note_error_form, specifications
 from mews.harness.conformance.dialects.fm_table import model_of
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import objects, shown, text
 
 BAD = (b"", b"{", b"[]", b'{"tenants":{}}')
@@ -26,9 +26,9 @@ def attach_reply(bench: ClauseContext) -> None:
         return replies[-1].status == 200
 
     if not bench.move(device, port, ask) or not replies:
-        raise NotJudged(f"device {device} cannot be attached")
+        raise NotJudgedError(f"device {device} cannot be attached")
     if replies[-1].status != 200:
-        raise NotJudged(f"the attach of device {device} was answered with HTTP {replies[-1].status}")
+        raise NotJudgedError(f"the attach of device {device} was answered with HTTP {replies[-1].status}")
     _judge_new(bench, replies[-1], device, port)
 
 
@@ -37,8 +37,8 @@ def _judge_new(bench: ClauseContext, reply: HttpReply, device: str, port: str) -
     where = f"PATCH {bench.face.at(bench.face.update_path(machine))}"
     try:
         found = objects(reply.json(), "data", "machines")
-    except Malformed as error:
-        raise Unmet(f"{where}: {error}") from error
+    except MalformedError as error:
+        raise UnmetClauseError(f"{where}: {error}") from error
     must(len(found) == 1, f"{where}: data.machines must be a list of the one machine: {reply.text[:80]!r}")
     must(text(found[0], "mach_uuid") == machine, f"{where}: mach_uuid must be {machine}")
     resources = objects(found[0], "resources")
@@ -59,7 +59,7 @@ def by_model(bench: ClauseContext) -> None:
     known = face.placed[device]
     free = [each for each, row in before.rows.items() if row.port is None and face.placed[each].model == known.model]
     if not set(free) <= set(bench.devices):
-        raise NotJudged(f"there are other free devices of model {known.model}, one of which may come")
+        raise NotJudgedError(f"there are other free devices of model {known.model}, one of which may come")
     machine = face.machine(port)
     replies: list[HttpReply] = []
 
@@ -73,7 +73,7 @@ def by_model(bench: ClauseContext) -> None:
     for each in came:
         bench.saw(each, after.port(each))
     if claim is None or not replies:
-        raise NotJudged("no answer")
+        raise NotJudgedError("no answer")
     where = f"PATCH {face.at(face.update_path(machine))}"
     must(len(came) == 1, f"{where}: {len(came)} devices came, must be one of model {known.model}")
     must(after.port(came[0]) == port, f"{where}: device {came[0]} is on port {after.port(came[0])!r}, must be {port!r}")
@@ -105,7 +105,7 @@ def target(bench: ClauseContext) -> None:
     before = bench.read()
     spec = next((s for _, machine, s in specifications(bench) if machine == uuid and s.get("device_count")), None)
     if spec is None:
-        raise NotJudged(f"no specification of machine {uuid} has a device")
+        raise NotJudgedError(f"no specification of machine {uuid} has a device")
     path = face.cluster_path(f"/machines/{uuid}/actions/resize")
     asked = {"spec_uuid": text(spec, "spec_uuid"), "device_count": spec["device_count"]}
     body = json.dumps({"increase_resource_count": asked}).encode()

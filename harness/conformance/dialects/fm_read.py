@@ -13,7 +13,7 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.fm_table import FABRIC, NO_MACHINE, RESOURCES, model_of, token_of
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import at, kind_of, objects, shown, text
 from mews.harness.conformance.json_reads import insist_on_object
 from mews.harness.conformance.moves import one_device_each
@@ -262,7 +262,8 @@ def groups(bench: ClauseContext) -> None:
 
 
 def specifications(bench: ClauseContext) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Where it was asked, machine and specification, of each machine. Raises NotJudged where there is no cluster."""
+    """Where it was asked, machine and specification, of each machine. Raises NotJudgedError where there is no
+    cluster."""
     found = []
     for uuid in _known(bench):
         path = bench.face.cluster_path(f"/machines/{uuid}")
@@ -284,7 +285,7 @@ def _cluster(bench: ClauseContext, path: str) -> dict[str, Any]:
     def ask() -> HttpReply:
         reply: HttpReply = bench.face.send("GET", path)
         if reply.status in (403, 404):
-            raise NotJudged(f"GET {path}: HTTP {reply.status}: no cluster of that name; MEWS_FM_CLUSTER names one")
+            raise NotJudgedError(f"GET {path}: HTTP {reply.status}: no cluster of that name; MEWS_FM_CLUSTER names one")
         return reply
 
     return insist_on_object(bench, ask, f"GET {path}", most=299)[1]
@@ -297,7 +298,7 @@ def note_error_form(bench: ClauseContext, reply: HttpReply, where: str) -> None:
     """Note an error that has another form than the contract's."""
     try:
         value = reply.json()
-    except Malformed:
+    except MalformedError:
         value = None
     status, detail = at(value, "status"), at(value, "detail")
     good = _is(status, NUMBER) and bool(text(detail, "code")) and "message" in (detail or {})
@@ -326,11 +327,11 @@ def _whole(bench: ClauseContext, path: str, **query: str) -> dict[str, Any]:
 
 
 def _known(bench: ClauseContext) -> list[str]:
-    """The machines of the list of all. Raises NotJudged where there are none."""
+    """The machines of the list of all. Raises NotJudgedError where there are none."""
     bench.read()
     found = list(bench.face.machines.values())
     if not found:
-        raise NotJudged("there are no machines")
+        raise NotJudgedError("there are no machines")
     return found
 
 
@@ -359,7 +360,7 @@ def _claims(part: str, where: str) -> dict[str, Any]:
     try:
         value = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except ValueError as error:
-        raise Unmet(f"{where}: part 2 of the access_token is not base64url-encoded JSON") from error
+        raise UnmetClauseError(f"{where}: part 2 of the access_token is not base64url-encoded JSON") from error
     must(isinstance(value, dict), f"{where}: part 2 of the access_token must be an object")
     found: dict[str, Any] = value
     return found

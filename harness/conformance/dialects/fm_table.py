@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mews.emulator.dialects.identities import CLUSTER
 from mews.harness.conformance.client import Client, HttpReply, below_500
-from mews.harness.conformance.errors import Malformed
+from mews.harness.conformance.errors import MalformedError
 from mews.harness.conformance.fields import at, objects, text
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
 
@@ -138,13 +138,13 @@ class FmTableClient:
     def get(self, path: str, **query: str) -> dict[str, Any]:
         """The JSON object of a 200.
 
-        Raises NoAnswer, HttpServerError, Malformed.
+        Raises NoAnswerError, HttpServerError, MalformedError.
         """
         reply = self.send("GET", path, query=query)
         value = reply.json()
         if reply.status != 200 or not isinstance(value, dict):
             where = f"GET {self.at(path, **query)}: HTTP {reply.status}"
-            raise Malformed(f"{where}: must be 200 and an object: {reply.text[:120]!r}")
+            raise MalformedError(f"{where}: must be 200 and an object: {reply.text[:120]!r}")
         return value
 
     def cluster_path(self, rest: str, version: str = "v3") -> str:
@@ -159,7 +159,7 @@ class FmTableClient:
         value = self.get(RESOURCES)
         records = at(value, "data", "resources")
         if not isinstance(records, list) or not isinstance(at(value, "data", "machines"), list):
-            raise Malformed(f"GET {self.at(RESOURCES)}: must have data.machines and data.resources")
+            raise MalformedError(f"GET {self.at(RESOURCES)}: must have data.machines and data.resources")
         machines = {text(each, "mach_uuid"): text(each, "mach_id") for each in objects(value, "data", "machines")}
         self.machines = {port: uuid for uuid, port in machines.items() if uuid and port}
         rows: dict[str, ListedDevice] = {}
@@ -267,7 +267,7 @@ def token_of(reply: HttpReply) -> str:
     """The access token of a login; empty where there is none."""
     try:
         return text(reply.json(), "access_token") if reply.status < 300 else ""
-    except Malformed:
+    except MalformedError:
         return ""
 
 

@@ -11,7 +11,7 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, SHOULD, Clause, moves_resting_on, must, noticed, resting_on, unseen
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import kind_of, shown, text
 from mews.harness.conformance.moves import bare_delete, moving, one_device_each, reading, watched
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
@@ -61,7 +61,7 @@ class H3ApiTableClient:
         reply = self._client.send("DELETE", ALLOCATION)
         try:
             return _result(below_500(reply, f"DELETE {ALLOCATION}"))
-        except Malformed:
+        except MalformedError:
             return False
 
     def call(self, device: str, port: str | None) -> str:
@@ -96,7 +96,7 @@ class H3ApiTableClient:
 def _records(reply: HttpReply) -> list[dict[str, Any]]:
     records = below_500(reply, f"GET {RESOURCES}").json()
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise Malformed(f"GET {RESOURCES}: must be an array of objects: {reply.text[:120]!r}")
+        raise MalformedError(f"GET {RESOURCES}: must be an array of objects: {reply.text[:120]!r}")
     return records
 
 
@@ -107,7 +107,7 @@ def _result(reply: HttpReply) -> bool:
     result = value.get("result") if shape else None
     if not isinstance(result, list) or len(result) != 1 or not isinstance(result[0], bool):
         wanted = '{"action": text, "result": [boolean], "remark": text}'
-        raise Malformed(f"the reply {reply.text[:120]!r}: must be {wanted}")
+        raise MalformedError(f"the reply {reply.text[:120]!r}: must be {wanted}")
     return result[0]
 
 
@@ -124,8 +124,8 @@ def _array(bench: ClauseContext) -> None:
     must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
     try:
         value = reply.json()
-    except Malformed as error:
-        raise Unmet(str(error)) from error
+    except MalformedError as error:
+        raise UnmetClauseError(str(error)) from error
     inside = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
     wrapped = f" that wraps it as {', '.join(map(repr, inside))}" if inside else ""
     must(isinstance(value, list), f"GET {RESOURCES}: {kind_of(value)}{wrapped}, must be an array")
@@ -159,7 +159,7 @@ def _kinds(bench: ClauseContext) -> None:
 def _port_gid(bench: ClauseContext) -> None:
     ports = [record for record in _listing(bench) if text(record, "Port#") and isinstance(record.get("Port_GID"), str)]
     if not ports:
-        raise NotJudged("the listing names no port with its Port_GID")
+        raise NotJudgedError("the listing names no port with its Port_GID")
     for record in ports:
         number, gid = text(record, "Port#"), record["Port_GID"]
         must(number.isdecimal(), f"Port# {number!r}: must be a number")
@@ -169,7 +169,7 @@ def _port_gid(bench: ClauseContext) -> None:
 def _join(bench: ClauseContext) -> None:
     records = _listing(bench)
     if any(not text(record, "Port#") for record in records if "Port#" in record):
-        raise NotJudged("a Port# is neither text nor number")
+        raise NotJudgedError("a Port# is neither text nor number")
     ports = {text(record, "Port#") for record in records}
     for record in records:
         port = text(record, "Host_Port#")
@@ -180,7 +180,7 @@ def _free_is_empty(bench: ClauseContext) -> None:
     """Also in the listings of before: where changes are allowed, one device was free for a while."""
     free = [record for record in _devices(bench) if _is_free(record)] or _once_free(bench)
     if not free:
-        raise NotJudged("no device is free")
+        raise NotJudgedError("no device is free")
     for record in free:
         found = shown(record["Host_Port#"])
         must(found == '""', f"Host_Port# of free device {record['Dev_GID']}: {found}, must be an empty string")
@@ -192,7 +192,7 @@ def _once_free(bench: ClauseContext) -> list[dict[str, Any]]:
         if exchange.path == RESOURCES and exchange.status == 200:
             try:
                 records = _records(HttpReply(200, {}, exchange.reply.encode()))
-            except Malformed:
+            except MalformedError:
                 continue
             free = [record for record in records if text(record, "Dev_GID") and _is_free(record)]
             if free:
@@ -222,7 +222,7 @@ def _any_content_type(bench: ClauseContext) -> None:
     refused = bench.facts.get(REFUSED_KINDS)
     if refused:
         used = bench.face.content_type
-        raise Unmet(f"a request with Content-Type {refused[0]} is refused, the same with {used} is not")
+        raise UnmetClauseError(f"a request with Content-Type {refused[0]} is refused, the same with {used} is not")
     device = bench.free()
     port = bench.ports[0]
     _sent_as(bench, device, port, "application/json")
@@ -239,9 +239,9 @@ def _sent_as(bench: ClauseContext, device: str, port: str | None, kind: str) -> 
     if bench.move(device, port, ask):
         return
     if not bench.move(device, port):
-        raise NotJudged(f"device {device} cannot be moved with text/plain either")
+        raise NotJudgedError(f"device {device} cannot be moved with text/plain either")
     bench.ledger.rewind(mark, "attach", "detach", "reply")
-    raise Unmet(f"a request with Content-Type {kind} is refused, the same with text/plain is not")
+    raise UnmetClauseError(f"a request with Content-Type {kind} is refused, the same with text/plain is not")
 
 
 def _result_on_failure(bench: ClauseContext) -> None:
@@ -250,9 +250,9 @@ def _result_on_failure(bench: ClauseContext) -> None:
             reply = bench.insist(partial(_no_5xx, bench, method, body))
             try:
                 failed = not _result(reply)
-            except Malformed as error:
+            except MalformedError as error:
                 if _form_is_known(bench) and not reply.text.lstrip().startswith("{"):
-                    raise Unmet(f"{method} {ALLOCATION} {body.decode()}: {error}") from error
+                    raise UnmetClauseError(f"{method} {ALLOCATION} {body.decode()}: {error}") from error
                 bench.note("reply", str(error))
                 continue
             if not failed:
@@ -265,7 +265,7 @@ def _form_is_known(bench: ClauseContext) -> bool:
         if exchange.path == ALLOCATION and exchange.status is not None:
             try:
                 _result(HttpReply(exchange.status, {}, exchange.reply.encode()))
-            except Malformed:
+            except MalformedError:
                 continue
             return True
     return False
@@ -283,7 +283,7 @@ def _empty_port(bench: ClauseContext) -> None:
 def _lower_case(bench: ClauseContext) -> None:
     replies = [exchange for exchange in bench.client.log if exchange.path == ALLOCATION and exchange.reply]
     if not replies:
-        raise NotJudged("no write was answered")
+        raise NotJudgedError("no write was answered")
     for exchange in replies:
         try:
             value = json.loads(exchange.reply)

@@ -15,7 +15,7 @@ from mews.harness.conformance.dialects.redfish_model import ACCESS, MODEL, ROOT_
 from mews.harness.conformance.dialects.redfish_protocol import PROTOCOL, RULES, URIS, ask, extended, status
 from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, RedfishTableClient, tail
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.errors import NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import at, link_of, links, members, objects, text
 from mews.harness.conformance.moves import moving, watched
 
@@ -39,7 +39,7 @@ def _etag_parameter(bench: ClauseContext) -> None:
 
 def _last(replies: list[HttpReply]) -> HttpReply:
     if not replies:
-        raise NotJudged("the request was never answered")
+        raise NotJudgedError("the request was never answered")
     return replies[-1]
 
 
@@ -68,9 +68,11 @@ def _zone_patch(bench: ClauseContext) -> None:
         if bench.move(device, target, patch):
             continue
         if not bench.move(device, target):
-            raise NotJudged(f"device {device} cannot be moved by actions either")
+            raise NotJudgedError(f"device {device} cannot be moved by actions either")
         bench.ledger.rewind(mark, "attach", "detach", "reply")
-        raise Unmet(f"PATCH of {bench.face.zone(port)} with the list {word} device {device} does not move it")
+        raise UnmetClauseError(
+            f"PATCH of {bench.face.zone(port)} with the list {word} device {device} does not move it"
+        )
 
 
 def _if_match(bench: ClauseContext) -> None:
@@ -98,7 +100,7 @@ def _refusal_keeps(bench: ClauseContext) -> None:
     before = ask(bench, "GET", path)
     bench.refused(device, port, attach, "attach of an attached device")
     if claims != [False]:
-        raise NotJudged("the attach of an attached device is not answered with 4xx")
+        raise NotJudgedError("the attach of an attached device is not answered with 4xx")
     must(ask(bench, "GET", path).body == before.body, f"{path}: is not as it was after a refused attach")
 
 
@@ -107,7 +109,7 @@ def _pcie_device(bench: ClauseContext) -> Mapping[str, Any]:
     for value in walk(bench).of("PCIeDevice"):
         if text(value, "Id") in bench.devices and "ReadyToRemove" in value and link_of(value):
             return value
-    raise NotJudged("no idle device has a PCIeDevice with ReadyToRemove")
+    raise NotJudgedError("no idle device has a PCIeDevice with ReadyToRemove")
 
 
 def _patched(bench: ClauseContext, body: Mapping[str, Any]) -> HttpReply:
@@ -158,7 +160,7 @@ def _taken_block(bench: ClauseContext) -> None:
     name = "#ComputerSystem.AddResourceBlock"
     targets = [text(value, "Actions", name, "target") for value in walk(bench).of("ComputerSystem")]
     if not any(blocks) or not any(targets):
-        raise NotJudged(f"there is no resource block of device {device}, or no system with AddResourceBlock")
+        raise NotJudgedError(f"there is no resource block of device {device}, or no system with AddResourceBlock")
     other = [port] if len(bench.ports) == 1 else [each for each in bench.ports if each != port]
     target = next(filter(None, reversed(targets)))
     body = {"ResourceBlock": {"@odata.id": blocks[0]}}

@@ -15,7 +15,7 @@ from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_protocol import RULES, Pages, ask, in_pages
 from mews.harness.conformance.dialects.redfish_table import durable_name
-from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged, OutOfTime
+from mews.harness.conformance.errors import ListingUnavailableError, MalformedError, NotJudgedError, OutOfTimeError
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.fields import link_of, links, text
 
@@ -33,9 +33,9 @@ class Sighting(Generic[T]):
     def __init__(self, look: Callable[[], T]) -> None:
         try:
             self._found: list[T] = [look()]
-        except OutOfTime:
+        except OutOfTimeError:
             raise
-        except (ListingUnavailable, Malformed, NotJudged) as error:
+        except (ListingUnavailableError, MalformedError, NotJudgedError) as error:
             self._found, self._error = [], error
 
     def __call__(self) -> T:
@@ -64,7 +64,7 @@ class WatchedAttach(Struct, frozen=True):
 def watched(bench: ClauseContext) -> WatchedAttach:
     """The attach, made once a run; its exchanges are shown with each clause that is judged by it.
 
-    Raises NotJudged where no device can be attached.
+    Raises NotJudgedError where no device can be attached.
     """
     if WATCHED in bench.facts:
         bench.borrowed = bench.facts[WATCHED].exchanges
@@ -94,7 +94,7 @@ def _watch(bench: ClauseContext) -> WatchedAttach:
     if not moved:
         attach()
     if moved != [True]:
-        raise NotJudged(f"device {device} cannot be attached")
+        raise NotJudgedError(f"device {device} cannot be attached")
     return WatchedAttach(
         zone,
         endpoint,
@@ -111,7 +111,7 @@ def _watch(bench: ClauseContext) -> WatchedAttach:
 def _tag(bench: ClauseContext, path: str) -> str:
     found = ask(bench, "GET", path).headers.get("etag")
     if not found:
-        raise NotJudged(f"{path} has no ETag")
+        raise NotJudgedError(f"{path} has no ETag")
     return found
 
 
@@ -122,7 +122,7 @@ def _name(bench: ClauseContext, endpoint: str) -> str:
 def _port(bench: ClauseContext, endpoint: str) -> str:
     ports = links(ask(bench, "GET", endpoint).json(), "Links", "ConnectedPorts")
     if not ports:
-        raise NotJudged(f"{endpoint} names no port")
+        raise NotJudgedError(f"{endpoint} names no port")
     return ports[0]
 
 
@@ -139,11 +139,11 @@ def _etag_changes(bench: ClauseContext) -> None:
 def _task(bench: ClauseContext) -> None:
     replies = watched(bench).replies
     if not replies:
-        raise NotJudged("the attach was never answered")
+        raise NotJudgedError("the attach was never answered")
     if replies[0].status != 202:
-        raise NotJudged(f"an attach is answered immediately, with HTTP {replies[0].status}")
+        raise NotJudgedError(f"an attach is answered immediately, with HTTP {replies[0].status}")
     if not replies[0].headers.get("location"):
-        raise NotJudged("4.monitor does not hold: 202 without the Location of a task monitor")
+        raise NotJudgedError("4.monitor does not hold: 202 without the Location of a task monitor")
     must(replies[0].headers.get("retry-after"), "202 without Retry-After")
     must(replies[-1].status in (200, 201, 202, 204), f"the task monitor ends with HTTP {replies[-1].status}")
 
@@ -152,18 +152,18 @@ def _task_state(bench: ClauseContext) -> None:
     """The attach's task, now that its device is where it was to go."""
     first = next((reply for reply in watched(bench).replies if reply.status == 202), None)
     if first is None:
-        raise NotJudged("no operation went on after its answer")
+        raise NotJudgedError("no operation went on after its answer")
     try:
         where = link_of(first.json()) if first.body else ""
-    except Malformed:
+    except MalformedError:
         where = ""
     if not where:
-        raise NotJudged("the 202 names no task")
+        raise NotJudgedError("the 202 names no task")
     began_s = time.monotonic()
     while True:
         reply = ask(bench, "GET", where)
         if reply.status == 404:
-            raise NotJudged(f"{where}: is gone already")
+            raise NotJudgedError(f"{where}: is gone already")
         state = text(reply.json(), "TaskState")
         if state in ENDED or time.monotonic() - began_s > bench.limits.settle_s:
             break
@@ -178,7 +178,7 @@ def _training(bench: ClauseContext) -> None:
     found = watched(bench)
     port, statuses = found.port(), [status() for status in found.statuses]
     if not statuses:
-        raise NotJudged("an attach is answered immediately")
+        raise NotJudgedError("an attach is answered immediately")
     must("Training" in statuses, f"{port}: LinkStatus {', '.join(statuses)} during an attach")
 
 
@@ -191,7 +191,7 @@ def _name_stays(bench: ClauseContext) -> None:
     """A device's endpoint is the same resource wherever the device is."""
     found = watched(bench)
     if bench.ledger.of("uuid"):
-        raise NotJudged("4.uuid does not hold")
+        raise NotJudgedError("4.uuid does not hold")
     before, after = (name() for name in found.names)
     must(after == before, f"{found.endpoint}: its DurableName is another after an attach")
 

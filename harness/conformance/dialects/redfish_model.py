@@ -15,7 +15,7 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_table import ADD, REMOVE, ROOT, TYPE, durable_name, initiates, tail
-from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import ListingUnavailableError, MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import LINK, at, kind_of, leaves, link_of, links, local, members, objects, text
 
 MOST = 1500
@@ -118,10 +118,10 @@ class Walk(Struct, frozen=True):
     def of(self, schema: str) -> Iterator[Mapping[str, Any]]:
         """The same.
 
-        Raises NotJudged where one of them has properties of another type: another clause is about that.
+        Raises NotJudgedError where one of them has properties of another type: another clause is about that.
         """
         if schema in self.mistyped:
-            raise NotJudged(f"4.types does not hold: {self.mistyped[schema][0]}")
+            raise NotJudgedError(f"4.types does not hold: {self.mistyped[schema][0]}")
         return self.all(schema)
 
 
@@ -134,7 +134,7 @@ def schema_of(value: Mapping[str, Any]) -> str:
 def walk(bench: ClauseContext) -> Walk:
     """The walk, made once a run.
 
-    Raises ListingUnavailable where even the root cannot be had.
+    Raises ListingUnavailableError where even the root cannot be had.
     """
     if "walk" not in bench.facts:
         with bench.client.one_connection():
@@ -166,7 +166,7 @@ def _walk(bench: ClauseContext) -> Walk:
         known[shape] += 1
         try:
             reply = bench.insist(partial(bench.face.send, "GET", path))
-        except ListingUnavailable:
+        except ListingUnavailableError:
             if path == ROOT:
                 raise
             failed.append(path)
@@ -178,7 +178,7 @@ def _walk(bench: ClauseContext) -> Walk:
             continue
         try:
             value = reply.json()
-        except Malformed as error:
+        except MalformedError as error:
             broken[path] = str(error)
             continue
         if not isinstance(value, dict):
@@ -205,10 +205,10 @@ def _shape(path: str, names: Set[str]) -> str:
 def somewhere(bench: ClauseContext, found: object, text: str) -> None:
     """Something must have been seen on the walk.
 
-    Raises Unmet, and NotJudged where it may be among what was not read.
+    Raises UnmetClauseError, and NotJudgedError where it may be among what was not read.
     """
     if not found and bench.sampled:
-        raise NotJudged(f"{text}; {bench.sampled}")
+        raise NotJudgedError(f"{text}; {bench.sampled}")
     must(found, text)
 
 
@@ -239,8 +239,8 @@ def _root(bench: ClauseContext) -> None:
     must(reply.status == 200, f"GET {ROOT}: HTTP {reply.status}, must be 200")
     try:
         value = reply.json()
-    except Malformed as error:
-        raise Unmet(str(error)) from error
+    except MalformedError as error:
+        raise UnmetClauseError(str(error)) from error
     must(isinstance(value, dict), f"GET {ROOT}: {kind_of(value)}, must be an object")
     inside = [name for name, each in value.items() if isinstance(each, dict) and "RedfishVersion" in each]
     wrapped = f": it is wrapped as {', '.join(map(repr, inside))}" if inside else ""
@@ -259,7 +259,7 @@ def _access(bench: ClauseContext) -> None:
 
 def _json(bench: ClauseContext) -> None:
     for path, why in walk(bench).broken.items():
-        raise Unmet(f"GET {path}: {why}")
+        raise UnmetClauseError(f"GET {path}: {why}")
 
 
 def _types(bench: ClauseContext) -> None:
@@ -282,7 +282,7 @@ def _present(schema: str) -> Callable[[ClauseContext], None]:
         seen = walk(bench)
         found = any(seen.all(schema))
         if not found and seen.failed:
-            raise NotJudged(f"no {schema} can be reached, and GET {seen.failed[0]} has no answer to read")
+            raise NotJudgedError(f"no {schema} can be reached, and GET {seen.failed[0]} has no answer to read")
         somewhere(bench, found, f"no {schema} can be reached from {ROOT}")
 
     return check
@@ -326,7 +326,7 @@ def _actions(bench: ClauseContext) -> None:
 def _durable(bench: ClauseContext) -> None:
     devices = [value for value in walk(bench).of("Endpoint") if not initiates(value)]
     if not devices:
-        raise NotJudged("there is no device")
+        raise NotJudgedError("there is no device")
     names = [durable_name(value) for value in devices]
     for value, name in zip(devices, names, strict=True):
         must(name, f"{link_of(value)}: has no Identifiers with a DurableName")
@@ -336,7 +336,7 @@ def _durable(bench: ClauseContext) -> None:
 def _functions(bench: ClauseContext) -> None:
     found = list(walk(bench).of("PCIeFunction"))
     if not found:
-        raise NotJudged("there is no PCIeFunction")
+        raise NotJudgedError("there is no PCIeFunction")
     units = bench.units
     gpus = [value for value in found if str(value.get("ClassCode", "")).lower() == units.class_code.lower()]
     somewhere(bench, gpus, f"no PCIeFunction has ClassCode {units.class_code}")
@@ -353,7 +353,7 @@ def _processors(bench: ClauseContext) -> None:
 def _link_status(bench: ClauseContext) -> None:
     ports = list(walk(bench).of("Port"))
     if not ports:
-        raise NotJudged("there is no port")
+        raise NotJudgedError("there is no port")
     for value in ports:
         must("LinkStatus" in value, f"{link_of(value)}: has no LinkStatus")
 
@@ -362,7 +362,7 @@ def _absent(bench: ClauseContext) -> None:
     states = {link_of(value): at(value, "Status", "State") for value in walk(bench).of("PCIeDevice")}
     empty = {name for name, state in states.items() if state == "Absent"}
     if not empty:
-        raise NotJudged("no slot is empty")
+        raise NotJudgedError("no slot is empty")
     for value in walk(bench).of("PCIeDevice"):
         if link_of(value) in empty:
             must(not value.get("SerialNumber"), f"{link_of(value)}: is Absent and has a serial number")

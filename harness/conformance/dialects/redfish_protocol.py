@@ -13,7 +13,7 @@ from mews.harness.conformance.clause import Clause, must
 from mews.harness.conformance.client import HttpReply
 from mews.harness.conformance.dialects.redfish_model import schema_of, somewhere, walk
 from mews.harness.conformance.dialects.redfish_table import ROOT, SESSIONS
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import LINK, at, leaves, link_of, links, local, members, objects, text
 
 PUBLIC = ("/redfish", ROOT, "/redfish/v1/odata", "/redfish/v1/$metadata")
@@ -33,12 +33,12 @@ def ask(
 def extended(reply: HttpReply, what: str) -> Mapping[str, Any]:
     """The error of a reply.
 
-    Raises Unmet where it has another form.
+    Raises UnmetClauseError where it has another form.
     """
     try:
         found = members(reply.json() if reply.body else {}, "error")
-    except Malformed as error:
-        raise Unmet(f"{what}: {error}") from error
+    except MalformedError as error:
+        raise UnmetClauseError(f"{what}: {error}") from error
     form = isinstance(found.get("code"), str) and isinstance(found.get("message"), str)
     must(form, f"{what}: {reply.text[:120]!r}: must be error{{code,message,@Message.ExtendedInfo[…]}}")
     must(objects(found, "@Message.ExtendedInfo"), f"{what}: has no @Message.ExtendedInfo")
@@ -59,7 +59,7 @@ def resources(bench: ClauseContext) -> Iterator[tuple[str, HttpReply]]:
 
 def example(bench: ClauseContext) -> str:
     """A resource that can be looked at: a zone where there is one, else any other than the root."""
-    with contextlib.suppress(NotJudged):
+    with contextlib.suppress(NotJudgedError):
         ports = bench.insist(bench.face.read).ports
         if ports:
             found: str = bench.face.zone(ports[0])
@@ -69,13 +69,13 @@ def example(bench: ClauseContext) -> str:
 
 def collection(bench: ClauseContext) -> str:
     """A collection: that of the endpoints where there is one, else any other."""
-    with contextlib.suppress(NotJudged):
+    with contextlib.suppress(NotJudgedError):
         found: str = bench.insist(lambda: bench.face.path("Endpoints"))
         return found
     known = walk(bench).resources.items()
     other = next((path for path, value in known if isinstance(value.get("Members"), list)), None)
     if other is None:
-        raise NotJudged("there is no collection")
+        raise NotJudgedError("there is no collection")
     return other
 
 
@@ -123,7 +123,7 @@ def _described_by(bench: ClauseContext) -> None:
 def _sessions(bench: ClauseContext) -> None:
     reply = bench.face.login
     if reply is None:
-        raise NotJudged("no login was made")
+        raise NotJudgedError("no login was made")
     status(reply, 201, "POST of a session")
     must(reply.headers.get("x-auth-token"), "a new session: no X-Auth-Token")
     must(reply.headers.get("location"), "a new session: no Location")
@@ -131,7 +131,7 @@ def _sessions(bench: ClauseContext) -> None:
 
 def _basic(bench: ClauseContext) -> None:
     if bench.client.credentials is None:
-        raise NotJudged("there are no credentials")
+        raise NotJudgedError("there are no credentials")
     reply = ask(bench, "GET", "/redfish/v1/Systems", known=False, **bench.face.basic())
     status(
         reply, 200 if bench.client.encrypted else 401, f"Basic {'over TLS' if bench.client.encrypted else 'in clear'}"
@@ -163,7 +163,7 @@ def _if_none_match(bench: ClauseContext) -> None:
     path = example(bench)
     tag = ask(bench, "GET", path).headers.get("etag")
     if not tag:
-        raise NotJudged(f"{path} has no ETag")
+        raise NotJudgedError(f"{path} has no ETag")
     status(ask(bench, "GET", path, If_None_Match=tag), 304, f"GET {path} with If-None-Match {tag}")
 
 
@@ -221,7 +221,7 @@ class Pages(Struct, frozen=True):
     paged: Sequence[str]
 
     def judge(self) -> None:
-        """Raise Unmet where a member is on two pages or on none."""
+        """Raise UnmetClauseError where a member is on two pages or on none."""
         twice = sorted({each for each in self.paged if self.paged.count(each) > 1})
         must(not twice, f"{self.what}: {', '.join(twice[:3])} is on two of them")
         missing = sorted({*self.whole} - {*self.paged})
@@ -232,10 +232,10 @@ def in_pages(bench: ClauseContext, path: str, number: int, between: Callable[[],
     """Read a collection whole, then in so many pages; ``between`` is called after the first. Where a page names the
     next one, that is followed, else $skip is used.
 
-    Raises NotJudged where the service has no pages.
+    Raises NotJudgedError where the service has no pages.
     """
     if not features(bench).get("TopSkipQuery"):
-        raise NotJudged("the service has no $top and $skip")
+        raise NotJudgedError("the service has no $top and $skip")
     whole = links(ask(bench, "GET", path).json(), "Members")
     size = max(1, -(-len(whole) // number))
     paged: list[str] = []
@@ -256,12 +256,12 @@ def in_pages(bench: ClauseContext, path: str, number: int, between: Callable[[],
 def _once(bench: ClauseContext) -> None:
     """Sessions are counted before and after a login, and those that it opened are closed."""
     if bench.client.credentials is None:
-        raise NotJudged("there are no credentials")
+        raise NotJudgedError("there are no credentials")
     before = {*links(ask(bench, "GET", SESSIONS).json(), "Members")}
     user, password = bench.client.credentials
     reply = ask(bench, "POST", SESSIONS, known=False, body={"UserName": user, "Password": password})
     if reply.status >= 400:
-        raise NotJudged(f"POST {SESSIONS}: HTTP {reply.status}")
+        raise NotJudgedError(f"POST {SESSIONS}: HTTP {reply.status}")
     bench.client.keep_secret(reply.headers.get("x-auth-token", ""))
     opened = [each for each in links(ask(bench, "GET", SESSIONS).json(), "Members") if each not in before]
     for each in opened:
@@ -276,7 +276,7 @@ def _unknown_query(bench: ClauseContext) -> None:
 
 def _bad_query(bench: ClauseContext) -> None:
     if not features(bench).get("TopSkipQuery"):
-        raise NotJudged("the service has no $top and $skip")
+        raise NotJudgedError("the service has no $top and $skip")
     for query in ("$top=lots", "$skip=-1"):
         path = f"{collection(bench)}?{query}"
         status(ask(bench, "GET", path), 400, f"GET {path}")

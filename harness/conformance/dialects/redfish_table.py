@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mews.harness.conformance.client import Client, HttpReply, below_500
-from mews.harness.conformance.errors import HttpServerError, Malformed, NoAnswer, NotJudged
+from mews.harness.conformance.errors import HttpServerError, MalformedError, NoAnswerError, NotJudgedError
 from mews.harness.conformance.fields import at, link_of, links, local, objects, text
 from mews.harness.conformance.table import ListedDevice, ListedTable, Versions, more_than_once
 
@@ -56,7 +56,7 @@ class RedfishTableClient:
     ) -> HttpReply:
         """An answer below 500; ``known``: as somebody who has logged in.
 
-        Raises NoAnswer, ServerError.
+        Raises NoAnswerError, ServerError.
         """
         content = None if body is None else json.dumps(body).encode()
         kind = {} if body is None else {"Content-Type": "application/json"}
@@ -72,14 +72,14 @@ class RedfishTableClient:
     def get(self, path: str) -> dict[str, Any]:
         """A resource.
 
-        Raises NoAnswer, ServerError, Malformed.
+        Raises NoAnswerError, ServerError, MalformedError.
         """
         reply = self.send("GET", path)
         if reply.status != 200:
-            raise Malformed(f"GET {path}: HTTP {reply.status}: {reply.text[:120]}")
+            raise MalformedError(f"GET {path}: HTTP {reply.status}: {reply.text[:120]}")
         value = reply.json()
         if not isinstance(value, dict):
-            raise Malformed(f"GET {path}: must be an object: {reply.text[:120]!r}")
+            raise MalformedError(f"GET {path}: must be an object: {reply.text[:120]!r}")
         self.saw(value)
         return value
 
@@ -121,11 +121,11 @@ class RedfishTableClient:
         if not self._paths:
             root = self.get(ROOT)
             if "Fabrics" not in root:
-                raise NoFabric("the service has no fabric: its root has no Fabrics")
+                raise NoFabricError("the service has no fabric: its root has no Fabrics")
             fabrics = self.get(link(root, "Fabrics"))
             found = [(path, self.get(path)) for path in links(fabrics, "Members")]
             if not found:
-                raise NoFabric("the service has no fabric: Fabrics has no members")
+                raise NoFabricError("the service has no fabric: Fabrics has no members")
             path, fabric = next((each for each in found if each[1].get("FabricType") == "PCIe"), found[0])
             self._paths = {"Fabric": path, **{each: link(fabric, each) for each in ("Zones", "Endpoints")}}
         return self._paths[name]
@@ -138,7 +138,7 @@ class RedfishTableClient:
         while page is not None:
             value = self.get(page)
             if not isinstance(value.get("Members"), list):
-                raise Malformed(f"GET {page}: must have Members")
+                raise MalformedError(f"GET {page}: must have Members")
             for member in objects(value, "Members"):
                 whole = dict(member) if set(member) - {"@odata.id"} else self._member(link_of(member))
                 found += [] if whole is None else [whole]
@@ -152,7 +152,7 @@ class RedfishTableClient:
         """A member of a collection; None where it cannot be had, time and again, while others can."""
         try:
             found = self.get(path) if path else None
-        except (HttpServerError, Malformed):
+        except (HttpServerError, MalformedError):
             self._failed[path] += 1
             if self._failed[path] < TRIES:
                 raise
@@ -218,23 +218,23 @@ class RedfishTableClient:
 
     def follow(self, reply: HttpReply) -> HttpReply:
         """The operation's own reply: that of its task monitor once it is not 202 any more. Where the monitor gives
-        none, what became of it is unknown, and NoAnswer is raised: the table shows it."""
+        none, what became of it is unknown, and NoAnswerError is raised: the table shows it."""
         self.task = [reply]
         patience_s = min(self._client.address.patience_s, BRIEF_S if self._endless else MONITOR_S)
         began_s = time.monotonic()
         while reply.status == 202:
             monitor = reply.headers.get("location") or self.task[0].headers.get("location")
             if not monitor:
-                raise NoAnswer("monitor", "HTTP 202 without the Location of a task monitor")
+                raise NoAnswerError("monitor", "HTTP 202 without the Location of a task monitor")
             if time.monotonic() - began_s > patience_s:
                 self._endless = True
-                raise NoAnswer("monitor", f"the task monitor {monitor} is 202 still after {patience_s:g} s")
+                raise NoAnswerError("monitor", f"the task monitor {monitor} is 202 still after {patience_s:g} s")
             self.during()
             after = reply.headers.get("retry-after", "")
             threading.Event().wait(min(int(after), 5) if after.isdecimal() else 1.0)
             reply = self.send("GET", local(monitor))
             if reply.status == 404:
-                raise NoAnswer("monitor", f"the task monitor {monitor} is HTTP 404 before it gave an answer")
+                raise NoAnswerError("monitor", f"the task monitor {monitor} is HTTP 404 before it gave an answer")
             self.task.append(reply)
         return reply
 
@@ -248,7 +248,7 @@ class RedfishTableClient:
             for manager in self.members(link(root, "Managers")):
                 if text(manager, "FirmwareVersion"):
                     service["FirmwareVersion"] = text(manager, "FirmwareVersion")
-        except Malformed:
+        except MalformedError:
             pass
         return Versions(service, dict(sorted(self.seen.items())))
 
@@ -261,18 +261,18 @@ class RedfishTableClient:
             self._client.send("DELETE", local(where), None, who)
 
 
-class NoFabric(NotJudged):
+class NoFabricError(NotJudgedError):
     """There is no table: the service is no chassis of a fabric."""
 
 
 def link(value: Any, name: str) -> str:
     """Where a member of a resource leads.
 
-    Raises Malformed.
+    Raises MalformedError.
     """
     found = link_of(at(value, name))
     if not found:
-        raise Malformed(f"{link_of(value) or 'a resource'}: {name} is not a link")
+        raise MalformedError(f"{link_of(value) or 'a resource'}: {name} is not a link")
     return found
 
 

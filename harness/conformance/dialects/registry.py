@@ -10,8 +10,8 @@ from mews.dialects import part_of
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import Client
 from mews.harness.conformance.table import TableClient
-from mews.harness.errors import BadInput
-from mews.registry import CannotLoad, NotRegistered
+from mews.harness.errors import BadInputError
+from mews.registry import CannotLoadError, NotRegisteredError
 
 
 class DialectClauses(Struct, frozen=True):
@@ -38,13 +38,15 @@ class DialectClauses(Struct, frozen=True):
 def clauses_of(dialect: str) -> DialectClauses:
     """What to judge that dialect with.
 
-    Raises BadInput for one that there is not, or that has no clauses.
+    Raises BadInputError for one that there is not, or that has no clauses.
     """
     try:
         found = part_of(dialect, "clauses")
-    except (NotRegistered, CannotLoad) as error:
-        raise BadInput(f"--dialect {dialect}: {error}") from error
+    except (NotRegisteredError, CannotLoadError) as error:
+        raise BadInputError(f"--dialect {dialect}: {error}") from error
     if not isinstance(found, DialectClauses):
         answered = "has no clauses" if found is None else f"its clauses are a {type(found).__name__}"
-        raise BadInput(f"--dialect {dialect}: {answered}; Dialect.clauses must be a DialectClauses to be judged by")
+        raise BadInputError(
+            f"--dialect {dialect}: {answered}; Dialect.clauses must be a DialectClauses to be judged by"
+        )
     return found

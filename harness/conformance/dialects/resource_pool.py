@@ -10,7 +10,7 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, Clause, moves_resting_on, must, noticed, resting_on, unseen
 from mews.harness.conformance.client import Client, HttpReply, below_500
 from mews.harness.conformance.dialects.registry import DialectClauses
-from mews.harness.conformance.errors import Malformed, NotJudged, Unmet
+from mews.harness.conformance.errors import MalformedError, NotJudgedError, UnmetClauseError
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.fields import kind_of, shown, text
 from mews.harness.conformance.moves import UNKNOWN_DEVICE, bare_delete, moving, one_device_each, reading, watched
@@ -89,7 +89,7 @@ def _records(reply: HttpReply) -> list[dict[str, Any]]:
     records = [] if records is None else records
     whole = isinstance(records, list) and all(isinstance(record, dict) for record in records)
     if reply.status >= 400 or not whole:
-        raise Malformed(f"GET {RESOURCES}: HTTP {reply.status}: must be 200 and a list: {reply.text[:120]!r}")
+        raise MalformedError(f"GET {RESOURCES}: HTTP {reply.status}: must be 200 and a list: {reply.text[:120]!r}")
     return list(records)
 
 
@@ -107,8 +107,8 @@ def _list(bench: ClauseContext) -> None:
     must(reply.status == 200, f"GET {RESOURCES}: HTTP {reply.status}, must be 200")
     try:
         value = reply.json()
-    except Malformed as error:
-        raise Unmet(str(error)) from error
+    except MalformedError as error:
+        raise UnmetClauseError(str(error)) from error
     inside = [name for name, each in value.items() if isinstance(each, list)] if isinstance(value, dict) else []
     wrapped = f" that wraps it as {', '.join(map(repr, inside))}" if inside else ""
     whole = value is None or isinstance(value, list)
@@ -146,7 +146,7 @@ def _unique(bench: ClauseContext) -> None:
 
 def _null(bench: ClauseContext) -> None:
     if _listing(bench):
-        raise NotJudged("there are devices")
+        raise NotJudgedError("there are devices")
     reply = bench.get(RESOURCES)
     must(reply.text.strip() == "null", f"{reply.text[:60]!r}: must be null")
 
@@ -155,7 +155,7 @@ def _free(bench: ClauseContext) -> None:
     """Also in the listings of before: where changes are allowed, one device was free for a while."""
     free = [record for record in _listing(bench) if _is_free(record)] or _once_free(bench)
     if not free:
-        raise NotJudged("no device is free")
+        raise NotJudgedError("no device is free")
     for record in free:
         found = shown(record["hostport"])
         must(found == '""', f"hostport of free device {shown(record.get('devid'))}: {found}, must be an empty string")
@@ -167,7 +167,7 @@ def _once_free(bench: ClauseContext) -> list[dict[str, Any]]:
         if exchange.path == RESOURCES and exchange.status == 200:
             try:
                 free = [record for record in _records(HttpReply(200, {}, exchange.reply.encode())) if _is_free(record)]
-            except Malformed:
+            except MalformedError:
                 continue
             if free:
                 return free
@@ -204,7 +204,7 @@ def _made(bench: ClauseContext, what: str) -> Exchange:
     if what == FREE_DETACH:
         bench.ask(device, None, lambda: bool(bench.face.detach(device)))
     elif not bench.move(device, None if what == FIRST_DETACH else port):
-        raise NotJudged(f"device {device} cannot be moved")
+        raise NotJudgedError(f"device {device} cannot be moved")
     return bench.last_write()
 
 
@@ -241,7 +241,7 @@ def _answers(
             bench.compare_others(device, table, after)
             if after.port(device) != before and device in after.rows:
                 now = port_text(after.port(device))
-                raise Unmet(f"{method} {sent}: device {device} was on {port_text(before)}, is on {now}")
+                raise UnmetClauseError(f"{method} {sent}: device {device} was on {port_text(before)}, is on {now}")
             if reply is None:
                 continue
             if reply.status < 400:
@@ -255,7 +255,7 @@ def _answers(
             if not kind.startswith("text/plain"):
                 bench.note("error-type", f"{answered}: Content-Type {kind!r}, must be text/plain")
             return
-        raise NotJudged(f"{method} {sent}: no answer")
+        raise NotJudgedError(f"{method} {sent}: no answer")
 
     return check
 
@@ -301,9 +301,9 @@ def _json_type(bench: ClauseContext) -> None:
     refused = bench.facts.get(REFUSED_KINDS)
     if refused:
         used = bench.face.content_type
-        raise Unmet(f"a request with Content-Type {refused[0]} is refused, the same with {used} is not")
+        raise UnmetClauseError(f"a request with Content-Type {refused[0]} is refused, the same with {used} is not")
     if not bench.ledger.done["attach"]:
-        raise NotJudged("no attach was made")
+        raise NotJudgedError("no attach was made")
 
 
 def _go_decodes(bench: ClauseContext) -> None:

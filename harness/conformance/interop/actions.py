@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import Walk, walk
-from mews.harness.conformance.errors import NotJudged
+from mews.harness.conformance.errors import NotJudgedError
 from mews.harness.conformance.fields import at, members, objects, text
 from mews.harness.conformance.interop.compare import JudgedObject
 
@@ -65,7 +65,7 @@ def _offered(of: ActionsOf, name: str, wanted: str) -> Callable[[ClauseContext],
             must(any(has for _, has in found), f"no {of.resource} has the action {name}")
             return
         if wanted not in ("Mandatory", "Recommended") and not any(has for _, has in found):
-            raise NotJudged(f"the action {name} is not asked for")
+            raise NotJudgedError(f"the action {name} is not asked for")
         for holder, has in found:
             must(has or wanted not in ("Mandatory", "Recommended"), f"{holder}: has no action {name}")
 
@@ -93,7 +93,7 @@ def _parameter(of: ActionsOf, name: str, parameter: str, values: Any) -> Callabl
                 missing = [each for each in values if each not in allowed]
                 must(not missing, f"{holder}: {parameter} of {name} does not take {', '.join(missing)}")
         if not judged:
-            raise NotJudged(f"nothing says what parameters {name} takes")
+            raise NotJudgedError(f"nothing says what parameters {name} takes")
 
     return check
 
@@ -113,12 +113,12 @@ def _described(seen: Walk, action: Mapping[str, Any], parameter: str) -> tuple[b
 def _with(of: ActionsOf, name: str, bench: ClauseContext) -> list[tuple[JudgedObject, Mapping[str, Any]]]:
     found = [(holder, action) for holder in _some(of, bench) if (action := _action(of, holder, name))]
     if not found:
-        raise NotJudged(f"there is no action {name}")
+        raise NotJudgedError(f"there is no action {name}")
     return found
 
 
 def _some(of: ActionsOf, bench: ClauseContext) -> list[JudgedObject]:
     found = of.instances(bench)
     if not found:
-        raise NotJudged(f"there is no {of.resource}")
+        raise NotJudgedError(f"there is no {of.resource}")
     return found

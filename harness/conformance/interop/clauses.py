@@ -10,7 +10,7 @@ from msgspec import Struct
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import walk
-from mews.harness.conformance.errors import NotJudged
+from mews.harness.conformance.errors import NotJudgedError
 from mews.harness.conformance.fields import at, links, text
 from mews.harness.conformance.interop.actions import action_clauses
 from mews.harness.conformance.interop.compare import JudgedObject, at_uri, holds, is_below, type_of
@@ -107,7 +107,7 @@ def _present(use_case: UseCase, wanted: str) -> Callable[[ClauseContext], None]:
             must(not found, f"{found[0] if found else ''}: must not be there")
             return
         if not found and wanted in ("None", "IfImplemented", "IfPopulated", "Conditional"):
-            raise NotJudged(f"there is no {use_case.resource}, and none is required")
+            raise NotJudgedError(f"there is no {use_case.resource}, and none is required")
         must(found, f"no {use_case.resource} can be reached")
 
     return check
@@ -120,7 +120,7 @@ def _present_below(use_case: UseCase, parents: Sequence[str], wanted: str) -> Ca
         seen = walk(bench)
         above = [uri for uri in seen.resources if is_below(seen, f"{uri.rstrip('/')}/any", parents)]
         if not above or wanted not in ("Mandatory", "Recommended", "Excluded"):
-            raise NotJudged(f"there is no {' / '.join(parents)}" if not above else "none is asked for there")
+            raise NotJudgedError(f"there is no {' / '.join(parents)}" if not above else "none is asked for there")
         inside = {holder.uri.rstrip("/").rpartition("/")[0]: holder for holder in use_case.instances(bench)}
         for uri in above:
             found = inside.get(uri.rstrip("/"))
@@ -154,7 +154,7 @@ def _allows(use_case: UseCase, option: str, verbs: Sequence[str]) -> Callable[[C
             for uri in where:
                 reply = seen.replies.get(uri)
                 if reply is None or "allow" not in reply.headers:
-                    raise NotJudged(f"{uri}: no Allow header says what may be done")
+                    raise NotJudgedError(f"{uri}: no Allow header says what may be done")
                 allowed = [verb.strip().upper() for verb in reply.headers["allow"].split(",")]
                 must(any(verb in allowed for verb in verbs), f"{uri}: Allow {', '.join(allowed)}")
 
@@ -164,5 +164,5 @@ def _allows(use_case: UseCase, option: str, verbs: Sequence[str]) -> Callable[[C
 def _some(use_case: UseCase, bench: ClauseContext) -> list[JudgedObject]:
     found = use_case.instances(bench)
     if not found:
-        raise NotJudged(f"there is no {use_case.resource}")
+        raise NotJudgedError(f"there is no {use_case.resource}")
     return found

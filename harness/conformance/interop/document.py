@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from mews.harness.conformance.json_members import once
-from mews.harness.errors import BadInput, unreadable
-from mews.kube.cel.regexes import BadPattern, searcher
+from mews.harness.errors import BadInputError, unreadable
+from mews.kube.cel.regexes import PatternError, searcher
 
 READ = ("Mandatory", "Supported", "Recommended", "IfImplemented", "IfPopulated", "Conditional", "Excluded", "None")
 WRITE = ("Mandatory", "Supported", "Recommended", "None")
@@ -36,9 +36,9 @@ class ProfilePlace(Struct, frozen=True):
     def __truediv__(self, name: object) -> ProfilePlace:
         return ProfilePlace(self.file, f"{self.path}.{name}" if self.path else str(name))
 
-    def wrong(self, text: str) -> BadInput:
+    def wrong(self, text: str) -> BadInputError:
         """The error, one line."""
-        return BadInput(f"{self.file}: {self.path + ': ' if self.path else ''}{text}")
+        return BadInputError(f"{self.file}: {self.path + ': ' if self.path else ''}{text}")
 
 
 _PARTS = ("Protocol", "Resources", "Registries")
@@ -47,11 +47,11 @@ _PARTS = ("Protocol", "Resources", "Registries")
 def read_document(file: Path) -> Mapping[str, Any]:
     """The profile, with the requirements of those that it requires (they lie beside it, by DMTF's file names).
 
-    Raises BadInput.
+    Raises BadInputError.
     """
     document = _read(file, ())
     if not any(document.get(part) for part in _PARTS):
-        raise BadInput(f"{file}: requires nothing: must have one of {', '.join(_PARTS)}")
+        raise BadInputError(f"{file}: requires nothing: must have one of {', '.join(_PARTS)}")
     return document
 
 
@@ -60,7 +60,7 @@ def _read(file: Path, above: tuple[str, ...]) -> dict[str, Any]:
     try:
         value = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=once)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(unreadable(file, error)) from error
+        raise BadInputError(unreadable(file, error)) from error
     except (ValueError, RecursionError) as error:
         raise place.wrong(f"not JSON: {error}") from error
     _object(DOCUMENT)(place, value)
@@ -155,7 +155,7 @@ def _pattern(place: ProfilePlace, value: Any) -> None:
     text(place, value)
     try:
         searcher(value)
-    except BadPattern as error:
+    except PatternError as error:
         raise place.wrong(f"{value!r}: {error}") from error
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import MAY, MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import Walk, walk
-from mews.harness.conformance.errors import NotJudged, Unmet
+from mews.harness.conformance.errors import NotJudgedError, UnmetClauseError
 from mews.harness.conformance.fields import at
 from mews.harness.conformance.interop.compare import ABSENT, JudgedObject, applying, find, holds
 
@@ -83,7 +83,7 @@ def _readable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
         _judge_support(requirement, name, present)
         _judge_together(seen, together, name, values)
         if not judged:
-            raise NotJudged(f"{name} is not required anywhere")
+            raise NotJudgedError(f"{name} is not required anywhere")
 
     return check
 
@@ -91,7 +91,7 @@ def _readable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
 def _judge_presence(needed: Mapping[str, Any], holder: JudgedObject, name: str, value: Any) -> bool:
     """Whether there was something to judge.
 
-    Raises Unmet.
+    Raises UnmetClauseError.
     """
     wanted = needed.get("ReadRequirement", "Mandatory")
     if wanted == "IfPopulated":
@@ -158,9 +158,9 @@ def _writable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
             if can and needed == "Supported":
                 return
         if found:
-            raise Unmet(f"{found[0]}: {name} cannot be written")
+            raise UnmetClauseError(f"{found[0]}: {name} cannot be written")
         if unknown or not wanted:
-            raise NotJudged(f"nothing says whether {name} can be written")
+            raise NotJudgedError(f"nothing says whether {name} can be written")
 
     return check
 
@@ -186,7 +186,7 @@ def _is_replaced(needed: Mapping[str, Any], holder: JudgedObject, name: str) -> 
 def _some(holders: Holders, bench: ClauseContext) -> list[JudgedObject]:
     found = holders(bench)
     if not found:
-        raise NotJudged("there is no such object")
+        raise NotJudgedError("there is no such object")
     return found
 
 

@@ -11,7 +11,7 @@ from mews.harness.conformance.clause import MUST, SHOULD, Clause, must
 from mews.harness.conformance.dialects.redfish_model import walk
 from mews.harness.conformance.dialects.redfish_protocol import ask, collection, features
 from mews.harness.conformance.dialects.redfish_table import ROOT
-from mews.harness.conformance.errors import NotJudged
+from mews.harness.conformance.errors import NotJudgedError
 from mews.harness.conformance.fields import at, local, members, objects, text
 from mews.harness.conformance.interop.document import version_of
 
@@ -51,7 +51,7 @@ def _spoken(bench: ClauseContext, minimum: str) -> None:
 def _feature(name: str) -> Callable[[ClauseContext], None]:
     def check(bench: ClauseContext) -> None:
         if name in UNSEEN:
-            raise NotJudged("not to be seen on this wire")
+            raise NotJudgedError("not to be seen on this wire")
         offered = features(bench)
         if name == "ExpandQuery":
             has = any(each is True for each in members(offered, "ExpandQuery").values())
@@ -110,8 +110,8 @@ def _message(bench: ClauseContext, name: str, message: str) -> None:
             if uri:
                 reply = ask(bench, "GET", local(uri))
                 if reply.status != 200:
-                    raise NotJudged(f"{uri}: HTTP {reply.status}")
+                    raise NotJudgedError(f"{uri}: HTTP {reply.status}")
                 registry = reply.json()
                 must(message in members(registry, "Messages"), f"{uri}: has no message {message}")
                 return
-    raise NotJudged(f"the registry {name} is not on this service")
+    raise NotJudgedError(f"the registry {name} is not on this service")

@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.harness.scenario.containment import NamedFiles
 from mews.harness.scenario.errors import ScenarioError
-from mews.harness.scenario.language.names import NAME, Misused, extent, put_in
+from mews.harness.scenario.language.names import NAME, MisusedNameError, extent, put_in
 from mews.harness.scenario.overrides import Override
 from mews.harness.scenario.yamlfile import shown
 from mews.names import among
@@ -38,7 +38,7 @@ def named_values(
             raise refuse(name, "must be a name: letters, digits, '_' and '-', a letter first", *here, name)
         try:
             values[name] = put_in(value, {**(known or {}), **values}, late or {})
-        except Misused as error:
+        except MisusedNameError as error:
             raise refuse(error.value, str(error), *here, name, *error.place) from None
         if extent(values[name]) > _MOST:
             raise refuse(value, f"becomes too large: at most {_MOST} characters", *here, name)

@@ -20,7 +20,7 @@ from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.language.bindings import check_bindings, named_values
 from mews.harness.scenario.language.document import ExpandedDocument, Origin
 from mews.harness.scenario.language.included import Included
-from mews.harness.scenario.language.names import Misused, escaped, heads, put_in, sampled, settled
+from mews.harness.scenario.language.names import MisusedNameError, escaped, heads, put_in, sampled, settled
 from mews.harness.scenario.language.outputs import declared, sample
 from mews.harness.scenario.language.repetition import repetitions
 from mews.harness.scenario.overrides import Override
@@ -115,7 +115,7 @@ class Expansion:
     def _put_in(self, value: Any, here: _Written) -> Any:
         try:
             return put_in(value, here.names, self._outputs)
-        except Misused as error:
+        except MisusedNameError as error:
             raise here.refusal(error.value, str(error), *error.place) from None
 
     def _section(self, section: str, given: Mapping[str, Any], here: _Written) -> dict[str, Any]:
@@ -250,7 +250,7 @@ class Expansion:
             self.late[part, index] = step
         try:
             return sampled(step, {name: sample(name, kind) for name, kind in self._outputs.items()})
-        except Misused as error:
+        except MisusedNameError as error:
             origin = self._moved[part, index]
             overrides = here.overrides if origin.document is here.document else ()
             at = replace(here, document=origin.document, place=origin.place, overrides=overrides)

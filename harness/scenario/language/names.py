@@ -22,7 +22,7 @@ _LATE: Any = object()
 """Stands for what is not known yet."""
 
 
-class Misused(ValueError):
+class MisusedNameError(ValueError):
     """A use of a name that cannot be; with its place in the value that was looked through."""
 
     def __init__(self, place: Place, value: Any, reason: str) -> None:
@@ -73,7 +73,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place: Place = ()) -> Any:
     """The value with what is known in it; the ``late`` names are left alone, and so is ``$${…}``.
 
-    Raises Misused for any other name.
+    Raises MisusedNameError for any other name.
     """
 
     def stands_for(path: str, at: Place, whole: str) -> Any:
@@ -85,7 +85,7 @@ def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place:
         names = [*known, *late]
         there = among(head, sorted(names))
         reason = f"no such name here; names: {there}; $${{{path}}} is the text itself"
-        raise Misused(at, whole, reason)
+        raise MisusedNameError(at, whole, reason)
 
     return _filled(value, stands_for, place)
 
@@ -93,12 +93,12 @@ def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place:
 def settled(value: Any, outputs: Mapping[str, Any]) -> Any:
     """The value with the outputs of steps in it, and ``$${…}`` as the text that it stands for.
 
-    Raises Misused for an output, or a part of one, that there is not.
+    Raises MisusedNameError for an output, or a part of one, that there is not.
     """
 
     def stands_for(path: str, at: Place, whole: str) -> Any:
         if path.partition(".")[0] not in outputs:
-            raise Misused(at, whole, "no earlier step sets that output")
+            raise MisusedNameError(at, whole, "no earlier step sets that output")
         return _picked(outputs, path, at, whole)
 
     return _filled(value, stands_for, (), last=True)
@@ -107,13 +107,13 @@ def settled(value: Any, outputs: Mapping[str, Any]) -> Any:
 def sampled(value: Any, samples: Mapping[str, Any]) -> Any:
     """As ``settled``, to check what will only be known later: a part of an output stands as it is written.
 
-    Raises Misused for a part of an output that has none.
+    Raises MisusedNameError for a part of an output that has none.
     """
 
     def stands_for(path: str, at: Place, whole: str) -> Any:
         head, dot, _ = path.partition(".")
         if dot and not isinstance(samples[head], Mapping | list):
-            raise Misused(at, whole, f"the output {head} has no parts: give it the type object or array")
+            raise MisusedNameError(at, whole, f"the output {head} has no parts: give it the type object or array")
         return f"${{{path}}}" if dot else samples[head]
 
     return _filled(value, stands_for, (), last=True)
@@ -129,7 +129,7 @@ def _picked(values: Mapping[str, Any], path: str, place: Place, whole: str) -> A
         else:
             inside = list(current) if isinstance(current, Mapping) else []
             there = f"there are {among(part, inside)}" if inside else f"it is {current!r}"
-            raise Misused(place, whole, f"there is no {part!r} in it; {there}")
+            raise MisusedNameError(place, whole, f"there is no {part!r} in it; {there}")
     return deepcopy(current)
 
 
@@ -149,7 +149,7 @@ def _filled(value: Any, stands_for: Callable[[str, Place, str], Any], place: Pla
 def _key(key: Any, stands_for: Callable[[str, Place, str], Any], place: Place, *, last: bool) -> Any:
     found = _filled(key, stands_for, place, last=last) if isinstance(key, str) else key
     if not isinstance(found, str | int | float):
-        raise Misused(place, key, f"is {found!r}: a key must be a text")
+        raise MisusedNameError(place, key, f"is {found!r}: a key must be a text")
     return str(found)
 
 
@@ -166,7 +166,9 @@ def _filled_text(text: str, stands_for: Callable[[str, Place, str], Any], place:
         if value is _LATE:
             return use[0]
         if isinstance(value, Mapping | list):
-            raise Misused(place, text, f"${{{use[2]}}} is {value!r}: only a text or a number fits within a text")
+            raise MisusedNameError(
+                place, text, f"${{{use[2]}}} is {value!r}: only a text or a number fits within a text"
+            )
         return ("true" if value else "false") if isinstance(value, bool) else "" if value is None else str(value)
 
     return _USE.sub(one, text)

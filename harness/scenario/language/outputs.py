@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from mews.harness.scenario.base import Model, OrScalar
-from mews.harness.scenario.errors import Failure, StepFailed
+from mews.harness.scenario.errors import Failure, StepFailedError
 from mews.harness.scenario.language.bindings import Refuse
 from mews.harness.scenario.language.names import NAME
 
@@ -79,7 +79,7 @@ def found_at(result: Any, path: str) -> list[Any]:
 def given_out(outputs: Mapping[str, Output], result: Any) -> dict[str, Any]:
     """The outputs of a step that came to this result.
 
-    Raises StepFailed where there is nothing at a path, or a value of another type.
+    Raises StepFailedError where there is nothing at a path, or a value of another type.
     """
     return {name: _value(name, output, result) for name, output in outputs.items()}
 
@@ -87,7 +87,7 @@ def given_out(outputs: Mapping[str, Output], result: Any) -> dict[str, Any]:
 def _value(name: str, output: Output, result: Any) -> Any:
     found = found_at(result, output.path)
     if not found:
-        raise StepFailed(Failure(f"output {name} at {output.path}", "there is nothing at that path"))
+        raise StepFailedError(Failure(f"output {name} at {output.path}", "there is nothing at that path"))
     value = found if len(found) > 1 or (output.type == "array" and not isinstance(found[0], list)) else found[0]
     if output.type == "string" and isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
@@ -96,7 +96,7 @@ def _value(name: str, output: Output, result: Any) -> Any:
     if output.type == "string" and isinstance(value, str):
         value = value.removesuffix("\n")  # as shells take what a command prints
     if not isinstance(value, _TYPES[output.type]) or (isinstance(value, bool) and output.type != "boolean"):
-        raise StepFailed(Failure(f"output {name} at {output.path} to be a {output.type}", repr(value)[:200]))
+        raise StepFailedError(Failure(f"output {name} at {output.path} to be a {output.type}", repr(value)[:200]))
     return value
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import BadRequestError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
@@ -317,7 +317,7 @@ class InProcessKube:
         await asyncio.sleep(0)
         target = containers.find(self._store, self._kubelets, namespace, pod, container)
         if target.kubelet is None:
-            raise BadRequest(f"pod {pod} does not have a host assigned")
+            raise BadRequestError(f"pod {pod} does not have a host assigned")
         return await target.kubelet.exec(namespace, pod, target.container, command)
 
     async def discovery(self) -> Sequence[Resource]:

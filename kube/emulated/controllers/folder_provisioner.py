@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from mews.kube.api.errors import AlreadyExists, NotFound
+from mews.kube.api.errors import AlreadyExistsError, NotFoundError
 from mews.kube.api.objects import Object, annotations_of, is_deleting, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from mews.kube.api.volumes import PROVISIONED_BY, PROVISIONERS, SELECTED_NODE, class_of, waits_for_consumer
@@ -70,7 +70,7 @@ async def make_default_class(kube: KubeApi) -> None:
     """Make the class, unless there is one of its name."""
     try:
         await kube.create(STORAGE_CLASSES, dict(DEFAULT_CLASS), field_manager=MANAGER)
-    except AlreadyExists:
+    except AlreadyExistsError:
         return
 
 
@@ -131,7 +131,7 @@ class FolderProvisioner:
         try:
             await self._folders.make(PurePosixPath(volume["spec"]["hostPath"]["path"]))
             await self._kube.create(PERSISTENT_VOLUMES, volume, field_manager=MANAGER)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return
         except OSError as error:
             self._fail(claim, error.strerror or str(error))
@@ -176,7 +176,7 @@ class FolderProvisioner:
         await self._folders.remove(path)
         try:
             await self._kube.delete(PERSISTENT_VOLUMES, key)
-        except NotFound:
+        except NotFoundError:
             return
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_deleting, name_of, namespace_of, uid_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
@@ -87,7 +87,7 @@ class GarbageCollector:
             while True:
                 try:
                     await self._discover(tasks)
-                except (ApiError, Unavailable) as error:
+                except (ApiError, UnavailableError) as error:
                     self._context.log.info("kinds are not looked up: %s", error)
                 await rest(self._pace.loop_s(DISCOVERY_S))
 
@@ -235,7 +235,7 @@ class GarbageCollector:
             found = await self._context.kube.get(
                 resource, str(owner["name"]), namespace=namespace if resource.namespaced else None
             )
-        except NotFound:
+        except NotFoundError:
             return None
         return found if uid_of(found) == owner.get("uid") else None
 
@@ -271,7 +271,7 @@ class GarbageCollector:
                 place.resource, name_of(obj), body, kind=Patch.MERGE, namespace=namespace_of(obj) or None,
                 field_manager=MANAGER,
             )  # fmt: skip
-        except NotFound:
+        except NotFoundError:
             return
 
     async def _delete(self, place: _Place, propagation: str) -> None:
@@ -282,9 +282,9 @@ class GarbageCollector:
             await self._context.kube.delete(
                 place.resource, name_of(obj), namespace=namespace_of(obj) or None, options=options
             )
-        except NotFound:
+        except NotFoundError:
             return
-        except Conflict:
+        except ConflictError:
             current = self._places.get(uid_of(obj))
             if current is not None:
                 raise

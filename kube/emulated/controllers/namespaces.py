@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_deleting, name_of
 from mews.kube.api.resources import NAMESPACES, NEW_EVENTS
 from mews.kube.client.informer import Informer
@@ -38,7 +38,7 @@ class NamespaceDeletion:
                 for namespace in left:
                     try:
                         await self._end(namespace)
-                    except (ApiError, Unavailable) as error:
+                    except (ApiError, UnavailableError) as error:
                         self._context.log.info("namespace %s stays: %s", name_of(namespace), error)
                 if left:
                     await rest(self._pace.loop_s(_LOOK_S))
@@ -66,5 +66,5 @@ class NamespaceDeletion:
             kept = [entry for entry in current["spec"].get("finalizers") or () if entry != FINALIZER]
             body = {**current, "spec": {**current["spec"], "finalizers": kept}}
             await self._context.kube.replace(NAMESPACES, body, subresource="finalize")
-        except NotFound:
+        except NotFoundError:
             return

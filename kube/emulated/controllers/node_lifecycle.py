@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, name_of, namespace_of, node_name_of, timestamp, uid_of
 from mews.kube.api.resources import LEASES, NODES, PODS
 from mews.kube.client.informer import Informer
@@ -94,9 +94,9 @@ class NodeLifecycle:
             if taints != taints_of(node):
                 change = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}}
                 await self._context.kube.patch(NODES, name, {**change, "spec": {"taints": taints or None}})
-        except NotFound:
+        except NotFoundError:
             return True
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             self._context.log.info("node %s is not tainted yet: %s", name, error)
             return False
         return True
@@ -107,7 +107,7 @@ class NodeLifecycle:
         while True:
             try:
                 await self._look()
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 self._context.log.info("nodes are not looked at: %s", error)
             await rest(self._pace.loop_s(PERIOD_S))
 
@@ -155,7 +155,7 @@ class NodeLifecycle:
                 PODS, name_of(pod), {"status": {"conditions": conditions}}, kind=Patch.MERGE,
                 namespace=namespace_of(pod), subresource="status",
             )  # fmt: skip
-        except NotFound:
+        except NotFoundError:
             return
         self._events.event(pod_reference(pod), "Warning", "NodeNotReady", "Node is not ready")
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.api.selectors import match_expressions
@@ -32,7 +32,7 @@ async def slow_start(count: int, act: Callable[[int], Awaitable[object]]) -> Exc
     while batch > 0:
         found = await asyncio.gather(*(act(done + n) for n in range(batch)), return_exceptions=True)
         for result in found:
-            if isinstance(result, ApiError | Unavailable):
+            if isinstance(result, ApiError | UnavailableError):
                 return result
             if isinstance(result, BaseException):
                 raise result
@@ -89,7 +89,7 @@ class PodControl:
         self._expectations.deleted(key_of(owner), self._pods.informer, pod)
         try:
             await self._kube.delete(PODS, name, namespace=namespace_of(pod))
-        except NotFound:
+        except NotFoundError:
             return
         except ApiError as error:
             self._expectations.forget(key_of(owner))
@@ -135,7 +135,7 @@ class PodControl:
                 PODS, name_of(pod), {"metadata": metadata}, kind=Patch.STRATEGIC, namespace=namespace_of(pod),
                 field_manager=MANAGER,
             )  # fmt: skip
-        except NotFound:
+        except NotFoundError:
             return None
         self._expectations.wrote(key_of(owner), self._pods.informer, changed)
         return changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, key_of, name_of, namespace_of, node_name_of, uid_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.informer import Informer
@@ -35,7 +35,7 @@ class PodGarbage:
         while True:
             try:
                 await self._sweep()
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 self._context.log.info("pods without a node are not collected: %s", error)
             await rest(self._pace.loop_s(SWEEP_S))
 
@@ -56,7 +56,7 @@ class PodGarbage:
     async def _exists(self, node: str) -> bool:
         try:
             await self._context.kube.get(NODES, node)
-        except NotFound:
+        except NotFoundError:
             return False
         return True
 

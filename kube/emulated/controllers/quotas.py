@@ -18,7 +18,7 @@ from mews.kube.api.claim_quota import (
     pod_name_of,
     stands_for,
 )
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.extended_resources import may_be_a_class
 from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of
 from mews.kube.api.quota_usage import amount_text, is_binary, is_used_by_pods, matches_scopes, usage_of
@@ -107,7 +107,7 @@ class QuotaController:
                 await self._kube.replace(
                     RESOURCE_QUOTAS, {**quota, "status": status}, subresource="status", field_manager=MANAGER
                 )
-        except NotFound:
+        except NotFoundError:
             return
 
     async def _classes(self, hard: Mapping[str, str]) -> ClassResources:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.objects import Object, is_deleting, is_terminal, key_of, name_of, namespace_of, node_name_of, uid_of
 from mews.kube.api.resource_claims import (
     DELETE_PROTECTION,
@@ -178,7 +178,7 @@ class ResourceClaims:
         template = self._templates.get(wanted, namespace)
         if template is None:
             missing = f'resourceclaimtemplate.resource.k8s.io "{wanted}" not found'
-            raise NotFound(f'resource claim template "{wanted}": {missing}')
+            raise NotFoundError(f'resource claim template "{wanted}": {missing}')
         metadata = claim_metadata(pod, template["spec"])
         metadata["annotations"] = {**metadata.get("annotations", {}), _OF_ENTRY: entry["name"]}
         metadata["generateName"] = generated_name(name_of(pod), str(entry["name"]))
@@ -264,7 +264,7 @@ class ResourceClaims:
         if pod is None:
             try:
                 found = await self._kube.get(PODS, entry["name"], namespace=namespace_of(claim))
-            except NotFound:
+            except NotFoundError:
                 return False
             return uid_of(found) == str(entry["uid"])
         return uid_of(pod) == str(entry["uid"]) and not is_done(pod)
@@ -287,7 +287,7 @@ class ResourceClaims:
             return
         try:
             await self._kube.delete(RESOURCE_CLAIMS, name_of(claim), namespace=namespace_of(claim))
-        except NotFound:
+        except NotFoundError:
             return
 
     async def _write_status(self, claim: Object) -> Object:

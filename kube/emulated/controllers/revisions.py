@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from mews.kube.api.errors import AlreadyExists
+from mews.kube.api.errors import AlreadyExistsError
 from mews.kube.api.objects import Object, key_of, name_of, namespace_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS
 from mews.kube.client.port import KubeApi, Patch
@@ -67,7 +67,8 @@ class Revisions:
     ) -> Object:
         """The revision with the owner's template, and the highest number: one of ``known``, or what ``make`` makes.
 
-        Raises ApiError; AlreadyExists where one of another template has its name, after ``collided`` has noted that.
+        Raises ApiError; AlreadyExistsError where one of another template has its name, after ``collided`` has noted
+        that.
         """
         found = current(owner, known)
         number = next_number(known)
@@ -85,7 +86,7 @@ class Revisions:
                 written = await self._kube.create(
                     CONTROLLER_REVISIONS, made, namespace=namespace, field_manager=MANAGER
                 )
-            except AlreadyExists:
+            except AlreadyExistsError:
                 there = await self._kube.get(CONTROLLER_REVISIONS, name_of(made), namespace=namespace)
                 if there.get("data") == made.get("data"):
                     return there

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import AlreadyExists, ApiError
+from mews.kube.api.errors import AlreadyExistsError, ApiError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES
 from mews.kube.component import Context
@@ -56,7 +56,7 @@ class RootCaPublisher:
             body: Object = {"metadata": {"name": _NAME, "annotations": annotations}, "data": self._data}
             try:
                 await self._kube.create(CONFIGMAPS, body, namespace=key, field_manager=MANAGER)
-            except AlreadyExists:
+            except AlreadyExistsError:
                 return
             except ApiError as error:
                 if not is_terminating_namespace(error):

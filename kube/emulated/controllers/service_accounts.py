@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import AlreadyExists, ApiError
+from mews.kube.api.errors import AlreadyExistsError, ApiError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import NAMESPACES, SERVICE_ACCOUNTS
 from mews.kube.component import Context
@@ -48,7 +48,7 @@ class ServiceAccounts:
             await self._kube.create(
                 SERVICE_ACCOUNTS, {"metadata": {"name": _NAME}}, namespace=key, field_manager=MANAGER
             )
-        except AlreadyExists:
+        except AlreadyExistsError:
             return
         except ApiError as error:
             if not is_terminating_namespace(error):

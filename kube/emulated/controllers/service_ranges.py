@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, condition_of, is_deleting, key_of, labels_of, name_of, timestamp
 from mews.kube.api.resources import IP_ADDRESSES, SERVICE_CIDRS
 from mews.kube.client.port import Patch
@@ -97,7 +97,7 @@ class ServiceRanges:
                 SERVICE_CIDRS, name_of(service_range), body, kind=Patch.MERGE, subresource=subresource,
                 field_manager=MANAGER,
             )  # fmt: skip
-        except NotFound:
+        except NotFoundError:
             return
 
 

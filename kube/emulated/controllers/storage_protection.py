@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.finalizers import IN_USE
 from mews.kube.api.objects import (
     Object,
@@ -69,7 +69,7 @@ class _Guard:
             await self._kube.replace(
                 self._resource, changed, namespace=namespace_of(obj) or None, field_manager=MANAGER
             )
-        except NotFound:
+        except NotFoundError:
             return
 
 

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from mews.kube.api.errors import ApiError, Conflict, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, UnavailableError
 from mews.kube.api.objects import Object, is_deleting, key_of, uid_of, version_of
 from mews.kube.client.informer import Informer
 from mews.kube.clock import later
@@ -86,10 +86,10 @@ class SyncLoop:
         self._waiting.pop(key, None)
         try:
             await self._sync(key)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
-            if not isinstance(error, Conflict):
+            if not isinstance(error, ConflictError):
                 self._context.log.info("%s is tried again: %s", key, error)
             later(min(_FIRST_BACKOFF_S * 2.0 ** min(failures, 30), _LAST_BACKOFF_S), lambda: self.add(key))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, is_terminal, key_of, name_of, namespace_of, node_name_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.informer import Informer
@@ -98,7 +98,7 @@ class TaintEviction:
             except ApiError as error:
                 self._context.log.info("pod %s is not evicted: %s", key_of(pod), error)
                 return
-            except Unavailable:
+            except UnavailableError:
                 await rest(_RETRY_S)
 
     async def _mark(self, pod: Object) -> None:

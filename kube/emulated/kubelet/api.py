@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from mews.kube.api.errors import BadRequest, ServerError
+from mews.kube.api.errors import BadRequestError, ServerError
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.containerd import Containerd
-from mews.kube.emulated.kubelet.errors import ExecRefused, NoSuchContainer
+from mews.kube.emulated.kubelet.errors import ExecRefusedError, NoSuchContainerError
 from mews.kube.emulated.kubelet.runtime import Process
 from mews.kube.streaming.standard_streams import StreamSession
 
@@ -39,7 +39,7 @@ class EmulatedKubeletApi:
     ) -> AsyncIterator[bytes]:
         """The container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds.
 
-        Raises BadRequest where there is none.
+        Raises BadRequestError where there is none.
         """
         try:
             chunks = self._containerd.log(
@@ -52,21 +52,21 @@ class EmulatedKubeletApi:
                 timestamps=timestamps,
                 limit_bytes=limit_bytes,
             )
-        except NoSuchContainer as error:
-            raise BadRequest(str(error)) from error
+        except NoSuchContainerError as error:
+            raise BadRequestError(str(error)) from error
         async for chunk in chunks:
             yield chunk
 
     async def exec(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> ExecResult:
         """Run a command in a running container.
 
-        Raises BadRequest (no such container), ServerError (a simulated one cannot play it).
+        Raises BadRequestError (no such container), ServerError (a simulated one cannot play it).
         """
         try:
             return await self._containerd.exec(self._uid(namespace, pod, container), container, command)
-        except NoSuchContainer as error:
-            raise BadRequest(str(error)) from error
-        except ExecRefused as error:
+        except NoSuchContainerError as error:
+            raise BadRequestError(str(error)) from error
+        except ExecRefusedError as error:
             raise ServerError(str(error)) from error
 
     def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
@@ -91,7 +91,7 @@ class EmulatedKubeletApi:
         """
         try:
             uid = self._uid(namespace, pod, "")
-        except NoSuchContainer as error:
+        except NoSuchContainerError as error:
             raise ServerError(f'pod not found ("{pod}_{namespace}")', reason="") from error
         return lambda port: self._containerd.dial(uid, port)
 
@@ -110,11 +110,11 @@ class EmulatedKubeletApi:
     def _running(self, namespace: str, pod: str, container: str) -> Process:
         try:
             return self._containerd.running(self._uid(namespace, pod, container), container)
-        except NoSuchContainer as error:
+        except NoSuchContainerError as error:
             raise ServerError(f'container not found ("{container}")', reason="") from error
 
     def _uid(self, namespace: str, pod: str, container: str) -> str:
         for sandbox in reversed(self._containerd.sandboxes()):
             if (namespace_of(sandbox.pod), name_of(sandbox.pod)) == (namespace, pod):
                 return uid_of(sandbox.pod)
-        raise NoSuchContainer(f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating')
+        raise NoSuchContainerError(f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating')

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.objects import Object, all_containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
-from mews.kube.emulated.kubelet.errors import NoSuchContainer
+from mews.kube.emulated.kubelet.errors import NoSuchContainerError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
 from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
 from mews.kube.emulated.kubelet.runtime import EnginePort, ImageStore, Launch, LogMark, Process, Runtime
@@ -252,7 +252,7 @@ class Containerd:
     ) -> AsyncIterator[bytes]:
         """A container's log in chunks; ``since`` in unix seconds.
 
-        Raises NoSuchContainer at once.
+        Raises NoSuchContainerError at once.
         """
         process = self._process(uid, container, previous=previous)
         selection = LogSelection(tail_lines, since, timestamps, limit_bytes)
@@ -261,18 +261,18 @@ class Containerd:
     async def exec(self, uid: str, container: str, command: Sequence[str]) -> ExecResult:
         """Run a command beside a running container.
 
-        Raises NoSuchContainer, ExecRefused.
+        Raises NoSuchContainerError, ExecRefusedError.
         """
         return await self.running(uid, container).exec(command)
 
     def running(self, uid: str, container: str) -> Process:
         """The process of a container that runs.
 
-        Raises NoSuchContainer.
+        Raises NoSuchContainerError.
         """
         process = self._process(uid, container)
         if not self._sandboxes[uid].instances[container][-1].running:
-            raise NoSuchContainer(f"container {container} is not running")
+            raise NoSuchContainerError(f"container {container} is not running")
         return process
 
     async def dial(self, uid: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -292,7 +292,7 @@ class Containerd:
     async def ask(self, uid: str, container: str, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action in a container.
 
-        Raises NoSuchContainer.
+        Raises NoSuchContainerError.
         """
         return await self._process(uid, container).ask(question)
 
@@ -332,7 +332,7 @@ class Containerd:
         if len(processes) < (2 if previous else 1):
             which = "previous terminated container" if previous else "container"
             where = f'pod "{name_of(sandbox.pod)}" in {namespace_of(sandbox.pod)}' if sandbox else f"pod {uid}"
-            raise NoSuchContainer(f'{which} "{container}" in {where} not found')
+            raise NoSuchContainerError(f'{which} "{container}" in {where} not found')
         return processes[-2 if previous else -1]
 
     def _notify(self, uid: str) -> None:

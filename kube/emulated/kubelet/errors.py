@@ -4,11 +4,11 @@
 
     KubeletError
     ├── ImagesError          the images file cannot be read
-    ├── EngineUnavailable    there is no container engine that emulated nodes can use
-    ├── PullFailed           an image could not be pulled: the engine's words
+    ├── EngineUnavailableError    there is no container engine that emulated nodes can use
+    ├── PullError           an image could not be pulled: the engine's words
     ├── StartError           a container could not be started: the waiting reason and message of a real kubelet
-    └── NoSuchContainer      log or exec asks for a container that is not there
-    ExecRefused              exec asks for what a simulated container cannot do
+    └── NoSuchContainerError      log or exec asks for a container that is not there
+    ExecRefusedError              exec asks for what a simulated container cannot do
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class ImagesError(KubeletError):
     """The images file: which file, which place in it, which value, what is allowed."""
 
 
-class EngineUnavailable(KubeletError):
+class EngineUnavailableError(KubeletError):
     """Why the container engine of this machine cannot be used, in one line."""
 
 
-class PullFailed(KubeletError):
+class PullError(KubeletError):
     """An image could not be had; the message is the engine's, in one line."""
 
 
@@ -39,9 +39,9 @@ class StartError(KubeletError):
         self.message = message
 
 
-class NoSuchContainer(KubeletError):
+class NoSuchContainerError(KubeletError):
     """The pod or container is not on this node, or has not started yet."""
 
 
-class ExecRefused(KubeletError):
+class ExecRefusedError(KubeletError):
     """A simulated container only answers what it can know: its environment."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefused
+from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError
 
 _DRAIN_S = 1.0
 """How long output is read after the command has ended, where something else still holds its end."""
@@ -29,7 +29,7 @@ class Surroundings(Struct, frozen=True):
     passed: tuple[int, ...] = ()
 
     def check(self, command: Sequence[str]) -> None:
-        """Raises StartRefused for a program that is not there."""
+        """Raises StartRefusedError for a program that is not there."""
         program = command[0]
         found = shutil.which(program, path=self.env.get("PATH", ""))
         if "/" in program and found is None:
@@ -37,7 +37,7 @@ class Surroundings(Struct, frozen=True):
         if found is None and not (self.entry and program.startswith("/")):
             missing = "no such file or directory" if "/" in program else "executable file not found in $PATH"
             text = f'exec: "{program}": {missing}: unknown'
-            raise StartRefused(
+            raise StartRefusedError(
                 "failed to exec in container: OCI runtime exec failed: exec failed: unable to start container process: "
                 f"{text}"
             )
@@ -46,7 +46,7 @@ class Surroundings(Struct, frozen=True):
 async def run_command(command: Sequence[str], streams: StandardStreams, around: Surroundings) -> int:
     """Run it to its end; returns its exit code.
 
-    Raises StartRefused.
+    Raises StartRefusedError.
     """
     around.check(command)
     if streams.options.tty:
@@ -79,7 +79,7 @@ async def _on_a_terminal(command: Sequence[str], streams: StandardStreams, aroun
     around = Surroundings(env, around.folder, around.entry, around.passed)
     try:
         process = await _started(argv, around, stdin=end, stdout=end, stderr=end, session=not leads)
-    except StartRefused:
+    except StartRefusedError:
         terminal.ours.close()
         raise
     finally:
@@ -105,7 +105,7 @@ async def _started(
             start_new_session=session, pass_fds=around.passed,
         )  # fmt: skip
     except (OSError, ValueError) as error:
-        raise StartRefused(f"exec {argv[0]}: {error}") from error
+        raise StartRefusedError(f"exec {argv[0]}: {error}") from error
 
 
 async def _ended(process: asyncio.subprocess.Process, outputs: Sequence[asyncio.Task[None]]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from mews.kube.api.objects import Object, labels_of, name_of, uid_of
 from mews.kube.api.pod_requests import pod_amount
 from mews.kube.api.quantities import milli, whole
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError
 from mews.kube.emulated.kubelet.podstate import ResizeVerdict
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import node_affinity, node_ports, taints
@@ -27,7 +27,7 @@ _COUNTED: dict[str, Callable[[str | int | float], int]] = {"cpu": milli, "memory
 def check_machine(pod: Object, others: Iterable[Object], node: Object) -> None:
     """Hold the pod, beside the ``others`` on the node, against the Node object.
 
-    Raises AdmissionRejected; amounts in its text are millicores and bytes.
+    Raises AdmissionRejectedError; amounts in its text are millicores and bytes.
     """
     _check_system(pod, node)
     beside = [other for other in others if uid_of(other) != uid_of(pod)]
@@ -53,7 +53,7 @@ def resize_refused(pod: Object, others: Iterable[Object], node: Object) -> Resiz
             return ResizeVerdict("PodResizePending", "Infeasible", text)
     try:
         check_machine(pod, others, node)
-    except AdmissionRejected as refusal:
+    except AdmissionRejectedError as refusal:
         return ResizeVerdict("PodResizePending", "Deferred", refusal.event_message)
     return None
 
@@ -62,9 +62,9 @@ def _check_system(pod: Object, node: Object) -> None:
     label = labels_of(pod).get(_OS_LABEL)
     if label is not None and label != OS:
         text = f"Failed to admit pod as the `{_OS_LABEL}` label doesn't match node label"
-        raise AdmissionRejected("PodOSSelectorNodeLabelDoesNotMatch", text)
+        raise AdmissionRejectedError("PodOSSelectorNodeLabelDoesNotMatch", text)
     if (pod["spec"].get("os") or {"name": OS})["name"] != OS:
-        raise AdmissionRejected("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+        raise AdmissionRejectedError("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
 
 
 def _is_taken(pod: Object, beside: Iterable[Object]) -> bool:
@@ -87,10 +87,10 @@ def _check_amounts(pod: Pod, beside: list[Object], allocatable: Mapping[str, Any
             raise _out_of(resource, requested, used, capacity)
 
 
-def _out_of(resource: str, requested: int, used: int, capacity: int) -> AdmissionRejected:
+def _out_of(resource: str, requested: int, used: int, capacity: int) -> AdmissionRejectedError:
     text = f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
-    return AdmissionRejected(f"OutOf{resource}", text)
+    return AdmissionRejectedError(f"OutOf{resource}", text)
 
 
-def _predicate(name: str, text: str) -> AdmissionRejected:
-    return AdmissionRejected(name, f"Predicate {name} failed: {text}")
+def _predicate(name: str, text: str) -> AdmissionRejectedError:
+    return AdmissionRejectedError(name, f"Predicate {name} failed: {text}")

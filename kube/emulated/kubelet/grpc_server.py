@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.kube.deviceplugin import messages
-from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.errors import SocketPathTooLongError
 from mews.kube.deviceplugin.grpc_client import GrpcPlugin, channel_to
 from mews.kube.deviceplugin.grpc_server import Service, SocketServer, pod_resources_service, serve_on, unary
 from mews.kube.deviceplugin.pb import deviceplugin_v1beta1_pb2 as pb
@@ -26,7 +26,7 @@ class GrpcKubeletFolder:
 
     ``plugins``: /var/lib/kubelet/device-plugins on a real node, made with mode 0755; ``pod_resources``: 0750.
 
-    Raises SocketPathTooLong.
+    Raises SocketPathTooLongError.
     """
 
     def __init__(self, plugins: Path, pod_resources: Path, *, dial_deadline_s: float = DIAL_DEADLINE_S) -> None:
@@ -63,7 +63,7 @@ class GrpcKubeletFolder:
         """
         try:
             url(self.plugins / endpoint)
-        except SocketPathTooLong as error:
+        except SocketPathTooLongError as error:
             raise PluginError("InvalidArgument", str(error)) from error
         # A connection is to one process: through an alias that is gone afterwards, gRPC cannot connect anew to whoever
         # serves that name next.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object, key_of, name_of, namespace_of, uid_of
-from mews.kube.emulated.kubelet.errors import NoSuchContainer, StartError
+from mews.kube.emulated.kubelet.errors import NoSuchContainerError, StartError
 from mews.kube.emulated.kubelet.handlers import Exec, HandlerResult, HttpGet, Question, Sleep, action_of
 from mews.kube.emulated.kubelet.podstate import container_of
 from mews.kube.emulated.kubelet.tools import Tools
@@ -87,7 +87,7 @@ async def _done(tools: Tools, pod: Object, container: Mapping[str, Any], hook: H
     question = Question(hook.purpose, action, hook.limit_s)
     try:
         return await tools.containerd.ask(uid_of(pod), str(container["name"]), question)
-    except NoSuchContainer as error:
+    except NoSuchContainerError as error:
         return HandlerResult(False, str(error))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.kube.emulated.kubelet.backoff import BackOff
-from mews.kube.emulated.kubelet.errors import PullFailed, StartError
+from mews.kube.emulated.kubelet.errors import PullError, StartError
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.runtime import ImageStore
 from mews.kube.emulated.kubelet.tools import Tools
@@ -63,7 +63,7 @@ class ImagePulls:
         began_s = self._tools.context.clock.now()
         try:
             await store.pull(reference)
-        except PullFailed as error:
+        except PullError as error:
             raise self._failed(reference, str(error), involved) from error
         took = f"{self._tools.context.clock.now() - began_s:.3f}s"
         text = f'Successfully pulled image "{reference}" in {took} ({took} including waiting).'

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.api.resources import SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import KubeApi
@@ -113,7 +113,7 @@ class InCluster:
             return known.folder
         try:
             token = await self._first_token(pod)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             text = f'MountVolume.SetUp failed for volume "kube-api-access" : failed to fetch token: {error}'
             raise StartError("CreateContainerConfigError", text) from error
         if token is None:
@@ -134,7 +134,7 @@ class InCluster:
                 if account.get("automountServiceAccountToken") is False and not _asks(pod):
                     return None
                 return await self._token(pod)
-            except NotFound:
+            except NotFoundError:
                 if loop.time() > until:
                     return None
             await rest(0.2)
@@ -143,7 +143,7 @@ class InCluster:
         """A pod's token for that audience ("": the API), the same one until most of its life is over
         (token_manager.go).
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         now, key = asyncio.get_running_loop().time(), (uid_of(pod), audience, lifetime_s)
         self._tokens = {each: token for each, token in self._tokens.items() if now < token.renew_at}
@@ -183,9 +183,9 @@ class InCluster:
                 try:
                     _write(account.folder / "token", await self._token(account.pod))
                     account.renew_at = now + _RENEW_S
-                except NotFound:
+                except NotFoundError:
                     del self._accounts[uid]
-                except (ApiError, Unavailable):
+                except (ApiError, UnavailableError):
                     continue  # the old one is good for some minutes more
 
     async def close(self) -> None:

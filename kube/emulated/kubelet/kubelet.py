@@ -24,7 +24,7 @@ from mews.kube.clock import Pace
 from mews.kube.component import Context
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
 from mews.kube.emulated.kubelet.containerd import Containerd
-from mews.kube.emulated.kubelet.devices import AdmissionRejected, extended_resources
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError, extended_resources
 from mews.kube.emulated.kubelet.dra.manager import DraManager
 from mews.kube.emulated.kubelet.dra.no_drivers import NoDrivers
 from mews.kube.emulated.kubelet.dra.port import Claims
@@ -218,7 +218,7 @@ class Kubelet:
                 await self._devices.admit(current, running=running)
                 if sandbox is None:
                     await self._check_machine(current)
-            except AdmissionRejected as rejection:
+            except AdmissionRejectedError as rejection:
                 self._reject(current, rejection)
                 return
         self._live(current)
@@ -226,11 +226,11 @@ class Kubelet:
     async def _check_machine(self, pod: Object) -> None:
         """By the Node as seen last; before that refuses a pod, the Node is read anew.
 
-        Raises AdmissionRejected.
+        Raises AdmissionRejectedError.
         """
         try:
             check_machine(pod, self._admitted(), self._agent.node())
-        except AdmissionRejected:
+        except AdmissionRejectedError:
             await self._agent.look_again()
             check_machine(pod, self._admitted(), self._agent.node())
 
@@ -240,7 +240,7 @@ class Kubelet:
     def _refuses(self, pod: Object) -> ResizeVerdict | None:
         return resize_refused(pod, self._admitted(), self._agent.node())
 
-    def _reject(self, pod: Object, rejection: AdmissionRejected) -> None:
+    def _reject(self, pod: Object, rejection: AdmissionRejectedError) -> None:
         self._rejected.add(uid_of(pod))
         self._events.event(pod_reference(pod), "Warning", rejection.reason, rejection.event_message)
         now, before = self._context.clock.now(), self._status.known(pod)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound, Unavailable
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, labels_of, micro_timestamp, uid_of, version_of
 from mews.kube.api.resources import LEASES, NODES
 from mews.kube.client.port import Patch
@@ -46,7 +46,7 @@ class NodeAgent:
         """Read the Node anew; as it was seen last where nobody answers."""
         try:
             self._node = await self._kube.get(NODES, self._spec.name)
-        except (Unavailable, ApiError) as error:
+        except (UnavailableError, ApiError) as error:
             self._tools.context.log.info("node %s cannot be read: %s", self._spec.name, error)
 
     async def register(self) -> None:
@@ -57,7 +57,7 @@ class NodeAgent:
             try:
                 fresh = await self._adopt()
                 break
-            except (Unavailable, ApiError) as error:
+            except (UnavailableError, ApiError) as error:
                 tools.context.log.info("node %s is not registered yet: %s", self._spec.name, error)
                 await rest(_FAST_RETRY_S)
         for reason in ("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"):
@@ -72,7 +72,7 @@ class NodeAgent:
         try:
             self._node = await self._kube.create(NODES, wanted, field_manager="kubelet")
             return True
-        except AlreadyExists:
+        except AlreadyExistsError:
             self._node = await self._kube.get(NODES, self._spec.name)
         missing = {k: v for k, v in wanted["metadata"]["labels"].items() if labels_of(self._node).get(k) != v}
         if missing:
@@ -91,9 +91,9 @@ class NodeAgent:
             for _ in range(_TRIES):
                 try:
                     await part()
-                except NotFound:
+                except NotFoundError:
                     await self._again()
-                except (Unavailable, ApiError) as error:
+                except (UnavailableError, ApiError) as error:
                     self._tools.context.log.info("heartbeat of node %s failed: %s", self._spec.name, error)
                     continue
                 break
@@ -103,7 +103,7 @@ class NodeAgent:
         self._leased = False
         try:
             await self._adopt()
-        except (Unavailable, ApiError) as error:
+        except (UnavailableError, ApiError) as error:
             self._tools.context.log.info("node %s cannot be registered again: %s", self._spec.name, error)
 
     async def tick(self) -> None:
@@ -144,7 +144,7 @@ class NodeAgent:
         lease["spec"] = {"holderIdentity": name, "leaseDurationSeconds": LEASE_S, **renewed["spec"]}
         try:
             await self._kube.create(LEASES, lease, namespace=LEASE_NAMESPACE)
-        except AlreadyExists:
+        except AlreadyExistsError:
             change = {"metadata": {"ownerReferences": [owner]}, "spec": lease["spec"]}
             await self._kube.patch(LEASES, name, change, kind=Patch.MERGE, namespace=LEASE_NAMESPACE)
         self._leased = True

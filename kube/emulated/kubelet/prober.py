@@ -11,7 +11,7 @@ from msgspec import Struct
 from mews.kube.api.objects import Object, containers_of, init_containers_of, is_deleting, uid_of
 from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
-from mews.kube.emulated.kubelet.errors import NoSuchContainer
+from mews.kube.emulated.kubelet.errors import NoSuchContainerError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, action_of
 from mews.kube.emulated.kubelet.probe import INITIAL, LIVENESS, READINESS, STARTUP, Health, Probe, Tally, probes_of
 from mews.kube.emulated.kubelet.tools import Tools
@@ -170,7 +170,7 @@ class Prober:
         question = Question(probe.kind, action, probe.timeout_s)
         try:
             return await self._tools.containerd.ask(uid_of(self._pod), probe.name, question)
-        except NoSuchContainer:
+        except NoSuchContainerError:
             return None
 
     def _event(self, probe: Probe, text: str) -> None:

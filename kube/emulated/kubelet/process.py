@@ -133,7 +133,7 @@ class RealProcess:
     async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
         """Run a command in the container's environment and folder, with a client's streams.
 
-        Raises StartRefused.
+        Raises StartRefusedError.
         """
         return await run_command(command, streams, self._around)
 

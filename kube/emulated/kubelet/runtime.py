@@ -92,14 +92,14 @@ class Process(Protocol):
     async def exec(self, command: Sequence[str]) -> ExecResult:
         """Run a command in the container, beside its main process.
 
-        Raises ExecRefused where that cannot be played.
+        Raises ExecRefusedError where that cannot be played.
         """
         ...
 
     async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
         """Run a command in the container with a client's streams; returns its exit code.
 
-        Raises StartRefused.
+        Raises StartRefusedError.
         """
         ...
 
@@ -144,7 +144,7 @@ class ImageStore(Protocol):
     async def pull(self, reference: str) -> None:
         """Get it from its registry.
 
-        Raises PullFailed.
+        Raises PullError.
         """
         ...
 

@@ -33,11 +33,11 @@ class ScriptRun(Struct, frozen=True):
     term_delay_s: float = 0.0
 
 
-class _NotUnderstood(Exception):
+class _NotUnderstoodError(Exception):
     pass
 
 
-class _Exit(Exception):
+class _ExitError(Exception):
     pass
 
 
@@ -55,15 +55,15 @@ class _Shell:
     def text(self, text: str) -> None:
         """Run a text in the shell's language."""
         if any(sign in text for sign in ("$(", "`", "<<")):
-            raise _NotUnderstood
+            raise _NotUnderstoodError
         lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=_SIGNS)
         lexer.whitespace_split = True
         try:
             words = list(lexer)
         except ValueError as error:
-            raise _NotUnderstood from error
+            raise _NotUnderstoodError from error
         if any(word and word not in _ENDS and not set(word) - set(_SIGNS) for word in words):
-            raise _NotUnderstood
+            raise _NotUnderstoodError
         self._list(words)
 
     def _list(self, words: Sequence[str]) -> None:
@@ -83,10 +83,10 @@ class _Shell:
 
     def _forever(self, words: Sequence[str]) -> None:
         if list(words[:3]) not in (["true", ";", "do"], [":", ";", "do"]) or "done" not in words:
-            raise _NotUnderstood
+            raise _NotUnderstoodError
         body = list(words[3 : list(words).index("done")])
         if "sleep" not in body:
-            raise _NotUnderstood
+            raise _NotUnderstoodError
         self._list([word for word in body if word != ""])
         self.now_s = math.inf
 
@@ -103,10 +103,10 @@ class _Shell:
             self.text(arguments[1])
         elif name == "exec" and arguments:
             self.command(arguments)
-            raise _Exit
+            raise _ExitError
         elif name == "exit":
             self.code = int(arguments[0]) if arguments and arguments[0].isdigit() else 0
-            raise _Exit
+            raise _ExitError
         elif name in ("true", ":", "set"):
             pass
         elif name == "false":
@@ -125,7 +125,7 @@ class _Shell:
             self._print("".join(f"{self._env[key]}\n" for key in arguments if key in self._env))
             self.code = 0 if all(key in self._env for key in arguments) else 1
         else:
-            raise _NotUnderstood
+            raise _NotUnderstoodError
 
     def _print(self, text: str) -> None:
         self.outputs.append((self.now_s, text))
@@ -138,7 +138,7 @@ class _Shell:
             return
         inner = _Shell(self._env)
         if not _run(lambda: inner.text(text)):
-            raise _NotUnderstood
+            raise _NotUnderstoodError
         self.term_exit_code, self.term_delay_s = inner.code, inner.now_s
 
 
@@ -147,7 +147,7 @@ def _seconds(argument: str) -> float:
         return math.inf
     match = _NUMBER.fullmatch(argument)
     if match is None:
-        raise _NotUnderstood
+        raise _NotUnderstoodError
     return float(match[1]) * _UNIT_S[match[2]]
 
 
@@ -155,9 +155,9 @@ def _run(body: object) -> bool:
     assert callable(body)
     try:
         body()
-    except _Exit:
+    except _ExitError:
         pass
-    except (_NotUnderstood, RecursionError):
+    except (_NotUnderstoodError, RecursionError):
         return False
     return True
 

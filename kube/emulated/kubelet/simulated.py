@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mews.kube.api.objects import annotations_of
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Pace
-from mews.kube.emulated.kubelet.errors import ExecRefused, StartError
+from mews.kube.emulated.kubelet.errors import ExecRefusedError, StartError
 from mews.kube.emulated.kubelet.handlers import (
     Action,
     Exec,
@@ -30,7 +30,7 @@ from mews.kube.emulated.kubelet.runtime import Launch, LogMark, follow
 from mews.kube.emulated.kubelet.script import ScriptRun, play
 from mews.kube.emulated.kubelet.stages import windows_of
 from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
-from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StartRefused
+from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StartRefusedError
 
 DURATION = "mews.dev/duration-s"
 EXIT_CODE = "mews.dev/exit-code"
@@ -138,11 +138,11 @@ class SimulatedProcess:
     async def exec(self, command: Sequence[str]) -> ExecResult:
         """Play a command over the container's environment.
 
-        Raises ExecRefused.
+        Raises ExecRefusedError.
         """
         scene = play(command, self._env)
         if scene is None or math.isinf(scene.duration_s):
-            raise ExecRefused(
+            raise ExecRefusedError(
                 f"{list(command)!r}: the container is simulated, it can only play env, printenv, echo, sleep, true, "
                 "false and exit; use an image with `process` and --time wall to run real commands"
             )
@@ -152,12 +152,12 @@ class SimulatedProcess:
     async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
         """Play a command; what the client sends is read by nobody.
 
-        Raises StartRefused.
+        Raises StartRefusedError.
         """
         try:
             done = await self.exec(command)
-        except ExecRefused as error:
-            raise StartRefused(str(error)) from error
+        except ExecRefusedError as error:
+            raise StartRefusedError(str(error)) from error
         await streams.write(STDOUT, done.stdout)
         return done.exit_code
 

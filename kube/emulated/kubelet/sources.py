@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, SECRETS, Resource
 from mews.kube.client.port import KubeApi
@@ -29,10 +29,10 @@ async def sources_of(kube: KubeApi, namespace: str, container: Mapping[str, Any]
             continue
         try:
             found[kind, name] = _texts(kind, await kube.get(KINDS[kind], name, namespace=namespace))
-        except NotFound as error:
+        except NotFoundError as error:
             if not optional:
                 raise StartError("CreateContainerConfigError", f'{kind.lower()} "{name}" not found') from error
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             raise StartError("CreateContainerConfigError", str(error)) from error
     return found
 

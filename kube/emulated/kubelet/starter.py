@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.container_resources import resizable
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
-from mews.kube.emulated.kubelet.devices import PreStartFailed
+from mews.kube.emulated.kubelet.devices import PreStartError
 from mews.kube.emulated.kubelet.dynamic_resources import with_claims
 from mews.kube.emulated.kubelet.environment import check_sub_paths, environment, expand_all
 from mews.kube.emulated.kubelet.errors import StartError
@@ -110,7 +110,7 @@ class Starter:
     async def _pre_start(self, uid: str, container: str) -> None:
         try:
             await self._tools.devices.pre_start(uid, container)
-        except PreStartFailed as error:
+        except PreStartError as error:
             raise StartError("CreateContainerConfigError", str(error)) from error
 
     def _launch(self, state: PodState, container: Mapping[str, Any], image: Image, sources: Sources) -> Launch:

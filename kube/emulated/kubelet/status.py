@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import DeleteOptions, Patch, Preconditions
@@ -105,13 +105,13 @@ class StatusManager:
             try:
                 await self._patch(pod, status)
                 return
-            except NotFound:
+            except NotFoundError:
                 return
             except ApiError as error:
                 self._context.log.warning("status of pod %s refused: %s", name_of(pod), error)
                 self._again(pod, status)
                 return
-            except Unavailable:
+            except UnavailableError:
                 if uid_of(pod) not in self._wanted:
                     await rest(_RETRY_S)
                 if uid_of(pod) in self._wanted:
@@ -140,12 +140,12 @@ class StatusManager:
             try:
                 await self._context.kube.delete(PODS, name_of(pod), namespace=namespace_of(pod), options=options)
                 return
-            except (NotFound, Conflict):
+            except (NotFoundError, ConflictError):
                 return
             except ApiError as error:
                 self._context.log.warning("deletion of pod %s refused: %s", name_of(pod), error)
                 await rest(_ROUND_S)
-            except Unavailable:
+            except UnavailableError:
                 await rest(_RETRY_S)
 
 

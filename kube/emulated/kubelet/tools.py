@@ -30,7 +30,7 @@ class Devices(Protocol):
     async def admit(self, pod: Object, *, running: Collection[str] = ()) -> None:
         """Allocate for all containers but those that were running when the kubelet started.
 
-        Raises AdmissionRejected.
+        Raises AdmissionRejectedError.
         """
         ...
 
@@ -41,7 +41,7 @@ class Devices(Protocol):
     async def pre_start(self, pod_uid: str, container: str) -> None:
         """PreStartContainer of every plugin that wants it.
 
-        Raises PreStartFailed.
+        Raises PreStartError.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.finalizers import IN_USE
 from mews.kube.api.objects import Object, all_containers_of, is_deleting, name_of, namespace_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, Resource
@@ -112,9 +112,9 @@ async def _source_failure(kube: KubeApi, namespace: str, kind: str, source: Mapp
     name = str(source.get("secretName") or source.get("name") or "")
     try:
         obj = await kube.get(resource, name, namespace=namespace)
-    except NotFound:
+    except NotFoundError:
         return "" if source.get("optional") else f'{kind.lower()} "{name}" not found'
-    except (ApiError, Unavailable) as error:
+    except (ApiError, UnavailableError) as error:
         return str(error)
     keys = {*(obj.get("data") or {}), *(obj.get("binaryData") or {})}
     absent = next((item["key"] for item in source.get("items") or () if item["key"] not in keys), None)
@@ -127,7 +127,7 @@ async def _claim_failure(kube: KubeApi, pod: Object, volume: Mapping[str, Any]) 
     start = f"error processing PVC {namespace_of(pod)}/{name}: "
     try:
         claim = await kube.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace_of(pod))
-    except (ApiError, Unavailable) as error:
+    except (ApiError, UnavailableError) as error:
         return f"{start}failed to fetch PVC from API server: {error}"
     if is_deleting(claim) and IN_USE[PERSISTENT_VOLUME_CLAIMS] not in (claim["metadata"].get("finalizers") or ()):
         return f"{start}PVC is being deleted"
@@ -145,7 +145,7 @@ async def _volume_failure(kube: KubeApi, claim: Object) -> str:
         return "PVC has empty pvc.Spec.VolumeName"
     try:
         volume = await kube.get(PERSISTENT_VOLUMES, name)
-    except (ApiError, Unavailable) as error:
+    except (ApiError, UnavailableError) as error:
         return f"failed to fetch PV {name} from API server: {error}"
     given = volume["spec"].get("claimRef")
     if given is None:

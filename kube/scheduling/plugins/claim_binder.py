@@ -227,7 +227,7 @@ class ClaimBinder:
     async def bind(self, pod: PodInfo, node: str, volumes: VolumesOnNode) -> None:
         """Write it and wait until the controller has bound everything.
 
-        Raises VolumeError, ApiError, Unavailable.
+        Raises VolumeError, ApiError, UnavailableError.
         """
         written = await self._write(volumes)
         end_s = self._clock.now() + BIND_TIMEOUT_S

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict
+from mews.kube.api.errors import ApiError, ConflictError
 from mews.kube.api.objects import Object, is_deleting, name_of, namespace_of, timestamp, uid_of
 from mews.kube.api.resource_claims import DELETE_PROTECTION, allocation_of, consumers_of
 from mews.kube.api.resources import RESOURCE_CLAIMS
@@ -32,7 +32,7 @@ class ClaimWriter:
     async def bind(self, claim: Object, pod: PodInfo, allocation: Mapping[str, Any] | None) -> Object:
         """Write the finalizer, then allocation (None: it has one) and reservation in one; the claim as written.
 
-        Raises ApiError, in upstream's words, and Unavailable.
+        Raises ApiError, in upstream's words, and UnavailableError.
         """
         for attempt in range(_TRIES):
             if attempt:
@@ -40,7 +40,7 @@ class ClaimWriter:
                 claim = await self._kube.get(RESOURCE_CLAIMS, name_of(claim), namespace=namespace_of(claim))
             try:
                 return await self._bind_once(claim, pod, allocation)
-            except Conflict:
+            except ConflictError:
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("unreachable")
@@ -69,7 +69,7 @@ class ClaimWriter:
     async def _replace(self, claim: Object, what: str, subresource: str | None) -> Object:
         try:
             return await self._kube.replace(RESOURCE_CLAIMS, claim, subresource=subresource)
-        except Conflict:
+        except ConflictError:
             raise
         except ApiError as failed:
             raise ApiError(f"{what}: {failed}", code=failed.code, reason=failed.reason) from failed

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, key_of, name_of, uid_of
 from mews.kube.api.resource_claims import (
     DELETE_PROTECTION,
@@ -353,7 +353,7 @@ class DynamicResources:
             if allocation_of(claim) is not None and is_reserved_for(claim, pod.uid):
                 try:
                     self._books.ledger.wrote(await self._books.writer.unreserve(claim, pod))
-                except (ApiError, Unavailable) as failed:
+                except (ApiError, UnavailableError) as failed:
                     self._handle.context.log.warning("unreserve of claim %s: %s", key_of(claim), failed)
         if found.special is not None:
             await self._give_up(found, found.special)
@@ -365,7 +365,7 @@ class DynamicResources:
         if special.made is not None:
             try:
                 await self._special.delete(special.made)
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 self._handle.context.log.warning("delete of claim %s: %s", key_of(special.made), failed)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
@@ -380,7 +380,7 @@ class DynamicResources:
             written: Object | None = None
             try:
                 written = await self._books.writer.bind(claim, pod, allocation)
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 return error(str(failed))
             finally:
                 if allocation is not None:
@@ -393,7 +393,7 @@ class DynamicResources:
         if found.special is not None and (special := found.special.on_node.get(node)) is not None:
             try:
                 claims.append(await self._make(found, found.special, special, pod))
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 return error(str(failed))
         if self._features.binding_conditions and any(has_conditions(claim) for claim in claims):
             return await self._wait.until_ready(claims, pod, node)
@@ -402,7 +402,7 @@ class DynamicResources:
     async def _make(self, found: ClaimAttempt, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
         """Make the claim for extended resources, allocated and reserved, and name it in the pod's status.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         special.made = await self._special.make(here.claim)
         allocation = found.reserved[uid_of(special.claim)]

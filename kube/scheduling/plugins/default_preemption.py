@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import condition_of, timestamp
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import DeleteOptions, Preconditions
@@ -139,7 +139,7 @@ class DefaultPreemption:
         self._handle.nominate(other, "")
         try:
             await patch_status(self._handle.context.kube, other.pod, nominated="")
-        except NotFound:
+        except NotFoundError:
             return
         self._handle.activate((other.uid,))
 
@@ -159,7 +159,7 @@ class DefaultPreemption:
             "reason": REASON,
             "message": messages.preempting(self._handle.scheduler_name),
         }
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await patch_status(context.kube, victim.pod, condition=condition)
 
     async def _evict(self, victim: PodInfo, pod: PodInfo, node: str) -> None:
@@ -169,7 +169,7 @@ class DefaultPreemption:
             waiting.reject(self.name, "preempted")
         elif not victim.deleting:
             options = DeleteOptions(preconditions=Preconditions(uid=victim.uid))
-            with suppress(NotFound):
+            with suppress(NotFoundError):
                 await self._handle.context.kube.delete(PODS, victim.name, namespace=victim.namespace, options=options)
         self._handle.events.record(
             victim,

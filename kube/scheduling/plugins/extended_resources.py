@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError
 from mews.kube.api.extended_resources import CLASS_PREFIX, is_extended_resource, may_be_a_class
 from mews.kube.api.objects import Object, annotations_of, name_of, namespace_of
 from mews.kube.api.resource_claims import DELETE_PROTECTION, names_claims, owns
@@ -170,7 +170,7 @@ class SpecialClaimWriter:
     async def make(self, claim: Object) -> Object:
         """Make the claim of a node.
 
-        Raises ApiError, in upstream's words, and Unavailable.
+        Raises ApiError, in upstream's words, and UnavailableError.
         """
         metadata = {key: value for key, value in claim["metadata"].items() if key not in ("name", "uid")}
         namespace = namespace_of(claim)
@@ -206,7 +206,7 @@ class SpecialClaimWriter:
             raise ApiError(text, code=failed.code, reason=failed.reason) from failed
 
     async def delete(self, claim: Object) -> None:
-        """Delete the claim, its finalizer first. Raises ApiError, Unavailable."""
+        """Delete the claim, its finalizer first. Raises ApiError, UnavailableError."""
         for attempt in range(_TRIES):
             if attempt:
                 await rest(_PAUSE_S)
@@ -216,12 +216,12 @@ class SpecialClaimWriter:
                 freed = {**claim, "metadata": {**claim["metadata"], "finalizers": finalizers}}
                 await self._kube.replace(RESOURCE_CLAIMS, freed, field_manager=FIELD_MANAGER)
                 break
-            except Conflict:
+            except ConflictError:
                 if attempt == _TRIES - 1:
                     raise
         try:
             await self._kube.delete(RESOURCE_CLAIMS, name_of(claim), namespace=namespace_of(claim))
-        except NotFound:
+        except NotFoundError:
             return
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of, is_deleting, name_of
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import (
@@ -125,7 +125,7 @@ class VolumeBinding:
             return SUCCESS
         try:
             await self._binder.bind(pod, node, volumes.reserved)
-        except (VolumeError, ApiError, Unavailable) as failed:
+        except (VolumeError, ApiError, UnavailableError) as failed:
             return error(str(failed))
         return SUCCESS
 

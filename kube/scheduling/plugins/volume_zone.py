@@ -30,7 +30,7 @@ class ZoneDemand(Struct, frozen=True):
     values: frozenset[str]
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """The pod's volumes say that it fits nowhere."""
 
 
@@ -48,7 +48,7 @@ class VolumeZone:
         """Collect what the volumes demand; SKIP where that is nothing."""
         try:
             demands = tuple(each for name in _named(pod) for each in self._demands(name, pod.namespace))
-        except _Refused as refused:
+        except _RefusedError as refused:
             return unresolvable(str(refused))
         if not demands:
             return SKIP
@@ -58,20 +58,20 @@ class VolumeZone:
     def _demands(self, name: str, namespace: str) -> Sequence[ZoneDemand]:
         claim = self._claims.get(name, namespace)
         if claim is None:
-            raise _Refused(messages.not_found("persistentvolumeclaim", name))
+            raise _RefusedError(messages.not_found("persistentvolumeclaim", name))
         volume_name = claim["spec"].get("volumeName")
         if volume_name:
             volume = self._volumes.get(volume_name)
             if volume is None:
-                raise _Refused(messages.not_found("persistentvolume", volume_name))
+                raise _RefusedError(messages.not_found("persistentvolume", volume_name))
             return demands_of(volume)
         if not class_of(claim):
-            raise _Refused("PersistentVolumeClaim had no pv name and storageClass name")
+            raise _RefusedError("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = self._classes.get(class_of(claim))
         if storage_class is None:
-            raise _Refused(messages.not_found("storageclass.storage.k8s.io", class_of(claim)))
+            raise _RefusedError(messages.not_found("storageclass.storage.k8s.io", class_of(claim)))
         if not waits_for_consumer(storage_class):
-            raise _Refused("PersistentVolume had no name")
+            raise _RefusedError("PersistentVolume had no name")
         return ()
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:

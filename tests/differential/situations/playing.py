@@ -18,7 +18,7 @@ from mews.harness.options import DEFAULT_BACKEND, RunOptions
 from mews.harness.ports.cluster import ReachableCluster
 from mews.harness.scenario.kinds import resource_of
 from mews.harness.scenario.loader import parse_scenario
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import EVENTS, NAMESPACES, PODS, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import DeleteOptions, KubeApi, Patch
@@ -142,7 +142,7 @@ async def _play(cluster: ReachableCluster, situation: Situation, expected: Verdi
 async def _account_made(kube: KubeApi, space: str) -> None:
     """A controller makes it, as soon as it comes to that namespace."""
     for _ in range(_PATIENCE):
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             await kube.get(SERVICE_ACCOUNTS, "default", namespace=space)
             return
         await asyncio.sleep(_BETWEEN_S / 3)
@@ -151,7 +151,7 @@ async def _account_made(kube: KubeApi, space: str) -> None:
 async def _make_room(kube: KubeApi, space: str) -> None:
     """A node has a hundred pods at most, and a volume one node."""
     for pod in (await kube.list(PODS, namespace=space)).items:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             await kube.delete(PODS, pod["metadata"]["name"], namespace=space, options=DeleteOptions(grace_period_s=0))
 
 
@@ -205,7 +205,7 @@ async def _shown(kube: KubeApi, space: str) -> list[str]:
         found += [_plain(kind, obj) for obj in await _list(kube, resource, space)]
     try:
         phase = (await kube.get(NAMESPACES, space))["status"]["phase"]
-    except NotFound:
+    except NotFoundError:
         phase = "gone"
     return [f"Namespace {phase}", *sorted(found), *await _events(kube, space)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.programs.finding import CONTROLLERS, SCHEDULER, find, needed
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import RunOptions
 from tests.differential.situations import pod_fields
 from tests.differential.situations.known import KNOWN_FIELDS, KNOWN_SITUATIONS
@@ -37,7 +37,7 @@ FIELDS_TODAY = {each.title for each in _drawn(list(FIELDS.values()), FIELDS_DAIL
 def _lacking() -> str:
     try:
         needed()
-    except Lacks as error:
+    except RequirementError as error:
         return str(error)
     missing = [name for name in (SCHEDULER, CONTROLLERS) if find(name) is None]
     return f"{missing[0]} is not found" if missing else ""

@@ -3,7 +3,13 @@
 import pytest
 
 from mews.emulator.host.act import begin
-from mews.emulator.host.errors import BadWrite, DeviceInUse, DeviceLost, NoSuchDevice, NotSupported
+from mews.emulator.host.errors import (
+    BadWriteError,
+    DeviceInUseError,
+    DeviceLostError,
+    NoSuchDeviceError,
+    NotSupportedError,
+)
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
@@ -58,24 +64,24 @@ def test_a_value_within_bounds_is_kept_while_persistence_mode_is_on(pair, device
 
 
 @pytest.mark.parametrize(("device", "name", "numbers", "refusal"), [
-    (V100, "power-limit", (99_999,), BadWrite),
-    (V100, "power-limit", (250_001,), BadWrite),
-    (V100, "power-limit", (200_000, 1), BadWrite),
-    (V100, "gpu-clocks", (1200, 900), BadWrite),
-    (V100, "gpu-clocks", (1200,), BadWrite),
-    (V100, "gpu-clocks", (0, 0), BadWrite),
-    (V100, "memory-clocks", (877, 877), NotSupported),
-    (V100, "applications-clocks", (877, 1366), BadWrite),
-    (V100, "applications-clocks", (810, 1380), BadWrite),
-    (V100, "fan", (50,), NotSupported),
-    (V100, "compute-mode", (4,), BadWrite),
-    (V100, "compute-mode", (), BadWrite),
-    (V100, "compute-mode", (1,), NotSupported),
-    (V100, "ecc", (2,), BadWrite),
-    (V100, "ecc-errors", (2,), BadWrite),
-    (V100, "ecc-errors", (), BadWrite),
-    (V100, "target-temperature", (70,), NotSupported),
-    (V100, "colour", (1,), BadWrite),
+    (V100, "power-limit", (99_999,), BadWriteError),
+    (V100, "power-limit", (250_001,), BadWriteError),
+    (V100, "power-limit", (200_000, 1), BadWriteError),
+    (V100, "gpu-clocks", (1200, 900), BadWriteError),
+    (V100, "gpu-clocks", (1200,), BadWriteError),
+    (V100, "gpu-clocks", (0, 0), BadWriteError),
+    (V100, "memory-clocks", (877, 877), NotSupportedError),
+    (V100, "applications-clocks", (877, 1366), BadWriteError),
+    (V100, "applications-clocks", (810, 1380), BadWriteError),
+    (V100, "fan", (50,), NotSupportedError),
+    (V100, "compute-mode", (4,), BadWriteError),
+    (V100, "compute-mode", (), BadWriteError),
+    (V100, "compute-mode", (1,), NotSupportedError),
+    (V100, "ecc", (2,), BadWriteError),
+    (V100, "ecc-errors", (2,), BadWriteError),
+    (V100, "ecc-errors", (), BadWriteError),
+    (V100, "target-temperature", (70,), NotSupportedError),
+    (V100, "colour", (1,), BadWriteError),
 ])  # fmt: skip
 def test_what_a_board_does_not_take_changes_nothing(pair, device, name, numbers, refusal):
     persist(pair, device)
@@ -150,10 +156,10 @@ def test_clearing_errors_keeps_those_of_the_boards_life(pair):
 
 def test_a_lost_gpu_and_one_without_a_driver_take_nothing(pair):
     pair.host.fall(pair.device(V100))
-    with pytest.raises(DeviceLost):
+    with pytest.raises(DeviceLostError):
         put(pair, V100, "power-limit", 150_000)
     pair.operator.unbind(pair.device(A100).bdf, pair.t)
-    with pytest.raises(NoSuchDevice):
+    with pytest.raises(NoSuchDeviceError):
         put(pair, A100, "power-limit", 150_000)
 
 
@@ -189,11 +195,11 @@ def test_accounting_lasts_until_the_driver_lets_go(pair):
     pair.operator.reset_gpu(function.bdf, pair.t)
     pair.later(60)
     assert function.accounting == 0 and not shown(pair, A100).accounting
-    with pytest.raises(NotSupported):
+    with pytest.raises(NotSupportedError):
         put(pair, A100, "accounting-clear")
-    with pytest.raises(BadWrite):
+    with pytest.raises(BadWriteError):
         put(pair, A100, "accounting", 2)
-    with pytest.raises(BadWrite):
+    with pytest.raises(BadWriteError):
         put(pair, A100, "accounting-clear", 1)
 
 
@@ -241,7 +247,7 @@ def test_errors_of_a_board_without_ecc_cannot_be_cleared(pair):
     put(pair, V100, "ecc-errors", 1)  # it still counts
     pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
     for counter in (0, 1):
-        with pytest.raises(NotSupported):
+        with pytest.raises(NotSupportedError):
             put(pair, V100, "ecc-errors", counter)
 
 
@@ -255,14 +261,14 @@ def test_links_of_hopper_sleep_after_the_time_that_is_set_until_the_driver_goes(
     put(linked, H100, "nvlink-threshold", 500)
     assert shown(linked, H100).link_threshold == 500
     for wrong in ((0,), (8192,), (1, 2)):
-        with pytest.raises(BadWrite):
+        with pytest.raises(BadWriteError):
             put(linked, H100, "nvlink-threshold", *wrong)
     put(linked, H100, "nvlink-threshold")
     assert shown(linked, H100).link_threshold == 0
     put(linked, H100, "nvlink-threshold", 7)
     linked.device(H100).unload()
     assert shown(linked, H100).link_threshold == 0
-    with pytest.raises(NotSupported):
+    with pytest.raises(NotSupportedError):
         put(linked, T4, "nvlink-threshold", 500)
 
 
@@ -270,10 +276,10 @@ def test_fewer_links_are_in_use_on_all_gpus_of_a_host_while_nobody_computes(link
     put(linked, H100, "nvlink-bandwidth", 3)
     assert [shown(linked, each).link_bandwidth for each in (A100, H100, T4, V100)] == [0, 3, 0, 3]
     linked.host.hold(Holder("pod", (linked.device(V100).device.uuid,), pid=1, computing=True), linked.t)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         put(linked, H100, "nvlink-bandwidth", 0)
     assert shown(linked, H100).link_bandwidth == 3
-    with pytest.raises(BadWrite):
+    with pytest.raises(BadWriteError):
         put(linked, H100, "nvlink-bandwidth", 5)
-    with pytest.raises(NotSupported):
+    with pytest.raises(NotSupportedError):
         put(linked, A100, "nvlink-bandwidth", 1)

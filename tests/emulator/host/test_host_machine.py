@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mews.emulator.host.errors import HostRefusal
+from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.nvml.state import render
@@ -46,7 +46,7 @@ class HostMachine(RuleBasedStateMachine):
             return False
         try:
             getattr(self.pair.operator, do)(function.bdf, self.pair.t)
-        except HostRefusal:
+        except HostRefusalError:
             return False
         return True
 

@@ -4,7 +4,14 @@ import pytest
 
 from mews.emulator.host.act import begin
 from mews.emulator.host.capabilities import capability_minor
-from mews.emulator.host.errors import BadWrite, DeviceInUse, DeviceLost, NoRoomLeft, NoSuchDevice, NotSupported
+from mews.emulator.host.errors import (
+    BadWriteError,
+    DeviceInUseError,
+    DeviceLostError,
+    NoRoomLeftError,
+    NoSuchDeviceError,
+    NotSupportedError,
+)
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from tests.emulator.host.bench import Pair
@@ -65,11 +72,11 @@ def test_changes_are_events_of_the_host(pair):
 
 
 @pytest.mark.parametrize(("change", "refusal"), [
-    (("mode", 2), BadWrite), (("create-gpu", 77), BadWrite), (("create-gpu", 19, 7), BadWrite),
-    (("create-gpu",), BadWrite),
-    (("create-gpu", 0), NoRoomLeft), (("create-compute", 9, 0), NoRoomLeft), (("create-compute", 1, 0), NoSuchDevice),
-    (("destroy-gpu", 1), NoSuchDevice), (("destroy-gpu", 9), DeviceInUse), (("destroy-compute", 9, 3), NoSuchDevice),
-    (("mode", 0), DeviceInUse),
+    (("mode", 2), BadWriteError), (("create-gpu", 77), BadWriteError), (("create-gpu", 19, 7), BadWriteError),
+    (("create-gpu",), BadWriteError), (("create-gpu", 0), NoRoomLeftError),
+    (("create-compute", 9, 0), NoRoomLeftError), (("create-compute", 1, 0), NoSuchDeviceError),
+    (("destroy-gpu", 1), NoSuchDeviceError), (("destroy-gpu", 9), DeviceInUseError),
+    (("destroy-compute", 9, 3), NoSuchDeviceError), (("mode", 0), DeviceInUseError),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_and_changes_nothing(divided, change, refusal):
     before = divided.device(H100).mig
@@ -79,12 +86,12 @@ def test_what_cannot_be_is_refused_and_changes_nothing(divided, change, refusal)
 
 
 def test_a_model_without_mig_a_mode_that_is_off_and_a_lost_gpu_refuse(pair):
-    with pytest.raises(NotSupported):
+    with pytest.raises(NotSupportedError):
         mig(pair, "mode", 1, device=T4)
-    with pytest.raises(NotSupported):
+    with pytest.raises(NotSupportedError):
         mig(pair, "create-gpu", 19)
     pair.host.fall(pair.device(H100))
-    with pytest.raises(DeviceLost):
+    with pytest.raises(DeviceLostError):
         mig(pair, "mode", 1)
 
 
@@ -97,9 +104,9 @@ def test_an_action_that_is_none_is_refused_before_it_begins(pair, action):
 def test_a_gpu_whose_instance_is_used_stays_and_one_with_idle_instances_goes_whole(divided):
     function = divided.device(H100)
     compute_on(divided, 0)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         divided.operator.remove_gpu(function.bdf, divided.t)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         mig(divided, "destroy-compute", 9, 0)
     mig(divided, "destroy-compute", 11, 0)
     divided.host.release("pod", divided.t)
@@ -174,7 +181,7 @@ def test_an_ampere_board_takes_its_mode_along_and_a_later_one_forgets_it(pair):
 
 def test_a_mode_that_waits_on_an_ampere_board_is_on_where_it_arrives(pair):
     pair.hold(A100)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         mig(pair, "mode", 1, device=A100)
     assert not pair.device(A100).mig.enabled
     pair.move(A100, "1", "2")

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.emulator.host.act import begin
-from mews.emulator.host.errors import DeviceInUse, DeviceLost, DriverFailed, NoSuchDevice
+from mews.emulator.host.errors import DeviceInUseError, DeviceLostError, DriverFailedError, NoSuchDeviceError
 from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
 from tests.emulator.host.bench import Pair
@@ -45,9 +45,9 @@ def test_nothing_waits_for_a_gpu_without_a_driver(pair):
 def test_persistence_mode_keeps_a_gpu_from_draining_and_from_removal(pair):
     bdf = pair.device("000001").bdf
     pair.operator.persistence(bdf, True, pair.t)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         pair.operator.drain(bdf, True, pair.t)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         pair.operator.remove_gpu(bdf, pair.t)
     pair.operator.persistence(bdf, False, pair.t)
     pair.operator.drain(bdf, True, pair.t)
@@ -58,10 +58,10 @@ def test_removal_by_nvml_is_refused_while_another_process_is_attached(pair):
     bdf = pair.device("000001").bdf
     pair.hold("000001", "nvml/1")
     pair.operator.drain(bdf, True, pair.t)
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         pair.operator.remove_gpu(bdf, pair.t)
     pair.operator.remove_gpu(bdf, pair.t, asker=["nvml/1"])
-    with pytest.raises(NoSuchDevice):
+    with pytest.raises(NoSuchDeviceError):
         pair.operator.remove_gpu(bdf, pair.t)
 
 
@@ -93,7 +93,7 @@ def test_a_removed_node_comes_back_with_the_driver(pair):
     function = pair.device("000001")
     pair.operator.unlink_node(0, pair.t)
     assert "nvidia0" not in pair.tree.names("dev")
-    with pytest.raises(NoSuchDevice):
+    with pytest.raises(NoSuchDeviceError):
         pair.operator.unlink_node(0, pair.t)
     pair.operator.unbind(function.bdf, pair.t)
     pair.operator.bind(function.bdf, pair.t)
@@ -105,7 +105,7 @@ def test_a_bind_that_fails_says_so_and_the_next_may_succeed(pair):
     pair.operator.unbind(function.bdf, pair.t)
     pair.host.faults.add({"kind": "driver-fails"}, pair.t)
     pending = pair.operator.bind(function.bdf, pair.t)
-    assert isinstance(pending.refusal, DriverFailed)
+    assert isinstance(pending.refusal, DriverFailedError)
     assert pair.operator.bind(function.bdf, pair.t).refusal is None
     assert function.healthy
 
@@ -135,7 +135,7 @@ def test_a_machine_that_is_switched_tells_so_once(pair):
 def test_a_reset_takes_the_driver_off_and_on_and_is_refused_where_the_gpu_is_open_or_lost(pair):
     function = pair.device("000001")
     pair.hold("000001", "nvml/1")
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         pair.operator.reset_gpu(function.bdf, pair.t)
     before = function.stage
     pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])
@@ -143,5 +143,5 @@ def test_a_reset_takes_the_driver_off_and_on_and_is_refused_where_the_gpu_is_ope
     assert [event.kind for event in pair.host.driver_events.last()][-2:] == ["unbind", "bind"]
     assert (function.stage, function.healthy) == (before, True)
     pair.host.fall(function)
-    with pytest.raises(DeviceLost):
+    with pytest.raises(DeviceLostError):
         pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mews.emulator.host.cards import card_of
 from mews.emulator.host.entries import File, Folder, Link
-from mews.emulator.host.errors import AlreadyBound, BadWrite, NoSuchDevice
+from mews.emulator.host.errors import AlreadyBoundError, BadWriteError, NoSuchDeviceError
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.tree import HostTree
@@ -172,18 +172,18 @@ def test_unbind_and_bind_take_the_driver_off_and_on(pair):
         pair.tree.target(f"{DEVICES}/{bdf}/driver")
     pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
     assert bdf in pair.tree.names("sys/bus/pci/drivers/nvidia")
-    with pytest.raises(AlreadyBound):
+    with pytest.raises(AlreadyBoundError):
         pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
 
 
 @pytest.mark.parametrize(
     ("path", "said", "refusal"),
     [
-        ("sys/bus/pci/rescan", "yes", BadWrite),
-        ("sys/bus/pci/drivers/nvidia/bind", "0000:ff:00.0", NoSuchDevice),
-        ("sys/bus/pci/drivers/mlx5_core/bind", "0000:20:00.0", NoSuchDevice),
-        ("sys/bus/pci/drivers/nvidia/unbind", "0000:21:00.0", NoSuchDevice),
-        ("sys/bus/pci/slots/1/power", "2", BadWrite),
+        ("sys/bus/pci/rescan", "yes", BadWriteError),
+        ("sys/bus/pci/drivers/nvidia/bind", "0000:ff:00.0", NoSuchDeviceError),
+        ("sys/bus/pci/drivers/mlx5_core/bind", "0000:20:00.0", NoSuchDeviceError),
+        ("sys/bus/pci/drivers/nvidia/unbind", "0000:21:00.0", NoSuchDeviceError),
+        ("sys/bus/pci/slots/1/power", "2", BadWriteError),
         ("sys/bus/pci/devices/0000:20:00.0/vendor", "1", PermissionError),
         ("sys/bus/pci/nothing", "1", FileNotFoundError),
     ],
@@ -206,7 +206,7 @@ def test_another_driver_takes_it_where_it_is_told_to(pair):
     bdf = pair.device("000001").bdf
     pair.tree.write(f"{DEVICES}/{bdf}/driver_override", "vfio-pci\n", 0.0)
     pair.tree.write("sys/bus/pci/drivers/nvidia/unbind", bdf, 0.0)
-    with pytest.raises(NoSuchDevice):
+    with pytest.raises(NoSuchDeviceError):
         pair.tree.write("sys/bus/pci/drivers/nvidia/bind", bdf, 0.0)
     pair.tree.write("sys/bus/pci/drivers/vfio-pci/bind", bdf, 0.0)
     assert (pair.device("000001").bound, pair.device("000001").minor) == ("vfio-pci", None)

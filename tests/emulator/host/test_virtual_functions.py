@@ -9,7 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.entries import Link
-from mews.emulator.host.errors import BadWrite, DeviceInUse, HostRefusal, NotConfigurable, OutOfRange
+from mews.emulator.host.errors import (
+    BadWriteError,
+    DeviceInUseError,
+    HostRefusalError,
+    NotConfigurableError,
+    OutOfRangeError,
+)
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.tree import HostTree
 from tests.emulator.host.bench import Pair
@@ -88,7 +94,7 @@ def test_rdma_programs_find_each_of_them(adapter):
 def test_zero_takes_them_away_and_another_number_needs_that_first(adapter):
     adapter.write("sriov_numvfs", "2")
     assert adapter.write("sriov_numvfs", "2").done
-    with pytest.raises(DeviceInUse):
+    with pytest.raises(DeviceInUseError):
         adapter.write("sriov_numvfs", "3")
     assert adapter.read("sriov_numvfs") == "2"
     assert adapter.write("sriov_numvfs", "0").done
@@ -100,12 +106,12 @@ def test_zero_takes_them_away_and_another_number_needs_that_first(adapter):
 @pytest.mark.parametrize(
     ("text", "refusal", "code"),
     [
-        ("9", OutOfRange, errno.ERANGE),
-        ("99999999999", OutOfRange, errno.ERANGE),
-        ("-1", BadWrite, errno.EINVAL),
-        ("two", BadWrite, errno.EINVAL),
-        ("", BadWrite, errno.EINVAL),
-        ("1.0", BadWrite, errno.EINVAL),
+        ("9", OutOfRangeError, errno.ERANGE),
+        ("99999999999", OutOfRangeError, errno.ERANGE),
+        ("-1", BadWriteError, errno.EINVAL),
+        ("two", BadWriteError, errno.EINVAL),
+        ("", BadWriteError, errno.EINVAL),
+        ("1.0", BadWriteError, errno.EINVAL),
     ],
 )
 def test_a_number_that_is_none_or_too_large_is_refused(adapter, text, refusal, code):
@@ -121,7 +127,7 @@ def test_without_its_driver_an_adapter_makes_none_and_those_it_had_are_gone(adap
     adapter.tree.write("sys/bus/pci/drivers/mlx5_core/unbind", adapter.bdf, 0.0)
     assert (adapter.read("sriov_numvfs"), adapter.virtual()) == ("0", [])
     assert "infiniband" not in adapter.tree.names("sys/class")
-    with pytest.raises(NotConfigurable) as refused:
+    with pytest.raises(NotConfigurableError) as refused:
         adapter.write("sriov_numvfs", "2")
     assert refused.value.errno == errno.ENOENT
     adapter.tree.write("sys/bus/pci/drivers/mlx5_core/bind", adapter.bdf, 0.0)
@@ -132,7 +138,7 @@ def test_without_its_driver_an_adapter_makes_none_and_those_it_had_are_gone(adap
 def test_nvidias_driver_makes_none_of_a_gpu():
     gpu = Adapter(tree_of("seed-004", "nvswitch"), "0")
     assert int(gpu.read("sriov_totalvfs")) > 0
-    with pytest.raises(NotConfigurable):
+    with pytest.raises(NotConfigurableError):
         gpu.write("sriov_numvfs", "1")
     assert gpu.write("sriov_numvfs", "0").done
 
@@ -159,7 +165,7 @@ def test_without_autoprobe_they_come_without_a_driver(adapter):
         adapter.driver(only)
     adapter.tree.write("sys/bus/pci/drivers/mlx5_core/bind", only, 0.0)
     assert adapter.driver(only) == "mlx5_core"
-    with pytest.raises(BadWrite):
+    with pytest.raises(BadWriteError):
         adapter.write("sriov_drivers_autoprobe", "maybe")
 
 
@@ -245,7 +251,7 @@ class Lifecycle(RuleBasedStateMachine):
     def _try(self, path, text):
         try:
             self.adapter.tree.write(path, text, 0.0)
-        except (HostRefusal, FileNotFoundError) as refusal:
+        except (HostRefusalError, FileNotFoundError) as refusal:
             return type(refusal)
         return None
 
@@ -254,10 +260,10 @@ class Lifecycle(RuleBasedStateMachine):
     def number(self, count):
         refused = self._try(f"{self.adapter.folder}/sriov_numvfs", str(count))
         expected = (
-            OutOfRange if count > 8
+            OutOfRangeError if count > 8
             else None if count == self.count
-            else NotConfigurable if not self.bound
-            else DeviceInUse if count and self.count
+            else NotConfigurableError if not self.bound
+            else DeviceInUseError if count and self.count
             else None
         )  # fmt: skip
         assert refused is expected

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mews.emulator.nvml.compile import CompilerMissing
+from mews.emulator.nvml.compile import CompilerMissingError
 from mews.emulator.nvml.library import install
 from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlGpu, NvmlHost, state_beside, write_state
@@ -40,7 +40,7 @@ class Host:
     def __init__(self, folder):
         try:
             install(folder)
-        except CompilerMissing as missing:
+        except CompilerMissingError as missing:
             pytest.skip(str(missing))
         self.folder = folder
         self.state = state_beside(folder)

@@ -2,7 +2,14 @@
 
 import threading
 
-from mews.emulator.host.errors import BadWrite, DeviceInUse, HostRefusal, NoRoomLeft, NoSuchDevice, NotSupported
+from mews.emulator.host.errors import (
+    BadWriteError,
+    DeviceInUseError,
+    HostRefusalError,
+    NoRoomLeftError,
+    NoSuchDeviceError,
+    NotSupportedError,
+)
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.nvml.requests import (
@@ -20,11 +27,11 @@ from tests.emulator.host.bench import Pair
 from tests.emulator.nvml.test_hotplug import Driver
 
 CODES = {
-    BadWrite: Return.INVALID_ARGUMENT,
-    DeviceInUse: Return.IN_USE,
-    NoRoomLeft: Return.INSUFFICIENT_RESOURCES,
-    NoSuchDevice: Return.NOT_FOUND,
-    NotSupported: Return.NOT_SUPPORTED,
+    BadWriteError: Return.INVALID_ARGUMENT,
+    DeviceInUseError: Return.IN_USE,
+    NoRoomLeftError: Return.INSUFFICIENT_RESOURCES,
+    NoSuchDeviceError: Return.NOT_FOUND,
+    NotSupportedError: Return.NOT_SUPPORTED,
 }
 A100, H100 = "000001", "000002"
 
@@ -93,6 +100,6 @@ class MigHost(Driver):
                 case ChangeMig():
                     made = operator.mig(request.bus_id, request.act, request.numbers, now_s, asker=asker)
                     return NvmlReply(Return.SUCCESS, str(made))
-        except HostRefusal as refusal:
+        except HostRefusalError as refusal:
             return NvmlReply(CODES[type(refusal)], str(refusal))
         return NvmlReply(Return.SUCCESS)

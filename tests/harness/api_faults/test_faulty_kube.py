@@ -8,7 +8,15 @@ import pytest
 from mews.harness.api_faults.control import ApiFaults
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.journal import Journal
-from mews.kube.api.errors import Conflict, Gone, NotFound, ServerError, TooManyRequests, Unauthorized, Unavailable
+from mews.kube.api.errors import (
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import CONFIGMAPS, SECRETS
 from mews.kube.client.informer import Informer
@@ -59,12 +67,12 @@ def follow(bench, resource=CONFIGMAPS):
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        ({"kind": "conflict"}, Conflict),
-        ({"kind": "too-many-requests", "count": None}, TooManyRequests),
+        ({"kind": "conflict"}, ConflictError),
+        ({"kind": "too-many-requests", "count": None}, TooManyRequestsError),
         ({"kind": "server-error"}, ServerError),
-        ({"kind": "lost-answer"}, Unavailable),
-        ({"kind": "request-timeout"}, Unavailable),
-        ({"kind": "expired-token"}, Unauthorized),
+        ({"kind": "lost-answer"}, UnavailableError),
+        ({"kind": "request-timeout"}, UnavailableError),
+        ({"kind": "expired-token"}, UnauthorizedError),
     ],
 )
 def test_a_write_fails_as_the_port_says_it(spec, error):
@@ -82,7 +90,7 @@ def test_a_write_fails_as_the_port_says_it(spec, error):
 def test_a_create_takes_effect_or_does_not(kind, when, there):
     async def play(bench):
         await bench.faults.add("c", {"kind": kind, "when": when})
-        with pytest.raises((ServerError, Unavailable)):
+        with pytest.raises((ServerError, UnavailableError)):
             await bench.component.create(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="default")
         assert (await bench.names() == ["a"]) is there
 
@@ -96,7 +104,7 @@ def test_a_timeout_hangs_and_a_write_before_it_is_there_while_it_does():
         await asyncio.sleep(1)
         assert await bench.names(bench.kube) == ["a"]
         assert not writing.done()
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await writing
         assert asyncio.get_running_loop().time() == pytest.approx(30)
 
@@ -109,7 +117,7 @@ def test_a_client_comes_again_when_a_busy_server_says_and_ten_times_at_most():
         assert await bench.names() == []
         assert asyncio.get_running_loop().time() == pytest.approx(21)
         await bench.faults.add("c", {"kind": "too-many-requests", "retry_after_s": 7, "count": None})
-        with pytest.raises(TooManyRequests) as refused:
+        with pytest.raises(TooManyRequestsError) as refused:
             await bench.names()
         assert refused.value.status()["details"] == {"retryAfterSeconds": 7}
         assert asyncio.get_running_loop().time() == pytest.approx(21 + 70)
@@ -126,7 +134,7 @@ def test_the_component_sees_the_past_and_everybody_else_the_present():
         assert await bench.names() == ["a"]
         assert await bench.names(bench.kube) == ["b"]
         assert name_of(await bench.component.get(CONFIGMAPS, "a", namespace="default")) == "a"
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await bench.component.get(CONFIGMAPS, "b", namespace="default")
         bench.faults.clear("c")
         assert await bench.names() == ["b"]
@@ -203,7 +211,7 @@ def test_events_come_twice():
     played(play)
 
 
-@pytest.mark.parametrize(("how", "error"), [("closed", None), ("broken", Unavailable), ("gone", Gone)])
+@pytest.mark.parametrize(("how", "error"), [("closed", None), ("broken", UnavailableError), ("gone", GoneError)])
 def test_a_watch_ends_in_the_place_of_its_next_event(how, error):
     async def play(bench):
         seen, watching = follow(bench)
@@ -252,7 +260,7 @@ def test_an_informer_is_whole_again_once_the_fault_is_over(spec):
 def test_the_journal_says_when_a_fault_comes_fires_and_goes_and_how_long_it_hinders():
     async def play(bench):
         await bench.faults.add("c", {"kind": "expired-token", "expires_s": 5})
-        with pytest.raises(Unauthorized):
+        with pytest.raises(UnauthorizedError):
             await bench.names()
         await asyncio.sleep(10)
         await bench.faults.add("c", {"kind": "server-error", "count": 1})

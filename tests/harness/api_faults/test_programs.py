@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from mews.harness.clusters.programs.finding import SCHEDULER, find, needed
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.museum.museum import bug_of
 
 pytestmark = pytest.mark.wall
@@ -67,7 +67,7 @@ def test_an_unmodified_kube_scheduler_gets_the_faults(cluster, tmp_path):
     if cluster == "control-plane":
         try:
             needed()
-        except Lacks as error:
+        except RequirementError as error:
             pytest.skip(str(error))
     scenario = {
         "apiVersion": "mews/v1",

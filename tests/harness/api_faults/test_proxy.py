@@ -14,7 +14,15 @@ from mews.harness.api_faults.control import ApiFaults
 from mews.harness.api_faults.proxy import ApiProxy, connection_of
 from mews.harness.journal import Journal
 from mews.harness.kubeconfig_file import write_kubeconfig
-from mews.kube.api.errors import Conflict, Gone, NotFound, ServerError, TooManyRequests, Unauthorized, Unavailable
+from mews.kube.api.errors import (
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.http import HttpKube
@@ -98,7 +106,7 @@ def test_without_a_fault_all_of_it_goes_through(tmp_path):
             assert await bench.component.discovery()
             odd = {"label_selector": "a in (b,c),d!=e", "field_selector": "metadata.name==a"}
             assert not (await bench.component.list(CONFIGMAPS, namespace="default", **odd)).items
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await bench.component.get(CONFIGMAPS, "b", namespace="default")
             await asyncio.sleep(0.5)
             assert [name for _, name in seen] == ["a", "a"]
@@ -119,19 +127,19 @@ def test_only_who_bears_the_token_is_let_in(tmp_path):
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        ({"kind": "conflict"}, Conflict),
-        ({"kind": "too-many-requests", "count": None, "retry_after_s": 3600}, TooManyRequests),
+        ({"kind": "conflict"}, ConflictError),
+        ({"kind": "too-many-requests", "count": None, "retry_after_s": 3600}, TooManyRequestsError),
         ({"kind": "server-error"}, ServerError),
-        ({"kind": "lost-answer", "when": "before"}, Unavailable),
-        ({"kind": "request-timeout", "hold_s": 0.2, "when": "before"}, Unavailable),
-        ({"kind": "expired-token"}, Unauthorized),
+        ({"kind": "lost-answer", "when": "before"}, UnavailableError),
+        ({"kind": "request-timeout", "hold_s": 0.2, "when": "before"}, UnavailableError),
+        ({"kind": "expired-token"}, UnauthorizedError),
     ],
 )
 def test_a_write_is_refused_and_nothing_changes(spec, error, tmp_path):
     async def play(bench):
         await bench.make("a")
         await bench.faults.add("c", spec)
-        if error is TooManyRequests:  # the client would ask again after the time that it is told
+        if error is TooManyRequestsError:  # the client would ask again after the time that it is told
             url = f"{bench.proxy.url}/api/v1/namespaces/default/configmaps/a"
             headers = {"Authorization": f"Bearer {bench.proxy.token}"}
             async with aiohttp.ClientSession(headers=headers) as session, session.delete(url, ssl=False) as answer:
@@ -148,8 +156,8 @@ def test_a_write_is_refused_and_nothing_changes(spec, error, tmp_path):
     ("spec", "error"),
     [
         ({"kind": "server-error", "when": "after"}, ServerError),
-        ({"kind": "lost-answer"}, Unavailable),
-        ({"kind": "request-timeout", "hold_s": 0.2}, Unavailable),
+        ({"kind": "lost-answer"}, UnavailableError),
+        ({"kind": "request-timeout", "hold_s": 0.2}, UnavailableError),
     ],
 )
 def test_a_write_takes_effect_and_nobody_is_told(spec, error, tmp_path):
@@ -167,7 +175,7 @@ def test_a_write_takes_effect_and_nobody_is_told(spec, error, tmp_path):
 def test_what_the_server_refuses_itself_is_told_in_its_own_words(tmp_path):
     async def play(bench):
         await bench.faults.add("c", {"kind": "server-error", "when": "after"})
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await bench.patched("nobody")
 
     played(play, tmp_path)
@@ -203,7 +211,7 @@ def test_events_come_twice(tmp_path):
     played(play, tmp_path)
 
 
-@pytest.mark.parametrize(("how", "error"), [("closed", None), ("broken", Unavailable), ("gone", Gone)])
+@pytest.mark.parametrize(("how", "error"), [("closed", None), ("broken", UnavailableError), ("gone", GoneError)])
 def test_a_watch_ends(how, error, tmp_path):
     async def play(bench):
         await bench.faults.add("c", {"kind": "broken-watch", "how": how})
@@ -228,7 +236,7 @@ def test_reads_show_the_past_and_writes_take_effect(tmp_path):
             await bench.patched()
             assert await bench.names() == ["a"]
             assert "data" not in await bench.component.get(CONFIGMAPS, "a", namespace="default")
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await bench.component.get(CONFIGMAPS, "b", namespace="default")
             assert await bench.data() == {"k": "v"}
             assert seen == []

@@ -18,7 +18,7 @@ from mews.harness.catalogue.entry import first_sentence
 from mews.harness.catalogue.files import existing, existing_file, file_of, shipped_files
 from mews.harness.catalogue.kinds import KINDS, entries
 from mews.harness.cli import exit_code
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.invariants.judge import OWN
 from mews.harness.scenario.actions import ACTIONS
 from mews.harness.scenario.expectations import Check
@@ -120,9 +120,11 @@ def test_the_whole_folder_is_checked_by_its_name_and_an_inventory_by_its(tmp_pat
 
 
 def test_a_name_that_nothing_has_is_told_the_nearest():
-    with pytest.raises(BadInput, match=r"^--hardware two-pol: no such file.* \(did you mean two-pools\?\);"):
+    with pytest.raises(BadInputError, match=r"^--hardware two-pol: no such file.* \(did you mean two-pools\?\);"):
         existing("hardware", Path("two-pol"), "--hardware")
-    with pytest.raises(BadInput, match=r"^--scenario testbed: is a folder: name one of them, such as testbed/w1-0-8"):
+    with pytest.raises(
+        BadInputError, match=r"^--scenario testbed: is a folder: name one of them, such as testbed/w1-0-8"
+    ):
         existing_file("scenario", Path("testbed"), "--scenario")
     assert existing_file("hardware", Path("demo"), "--hardware") == shipped_files("hardware")["demo"]
 

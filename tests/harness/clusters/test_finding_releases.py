@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.clusters.programs.finding import needed, of_release
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 
 
 def folder_with(where, version):
@@ -32,5 +32,7 @@ def test_programs_are_those_of_the_release(folders, release):
 
 def test_a_folder_that_bears_the_name_and_has_another_version_is_not_taken(folders):
     assert of_release("kube-apiserver", "1.35") is None
-    with pytest.raises(Lacks, match=r"etcd, kube-apiserver of Kubernetes 1\.35; get them with .*use 1\.35\.x"):
+    with pytest.raises(
+        RequirementError, match=r"etcd, kube-apiserver of Kubernetes 1\.35; get them with .*use 1\.35\.x"
+    ):
         needed("1.35")

@@ -9,7 +9,7 @@ import pytest
 
 from mews.harness.clusters.embedded import program_view as view
 from mews.harness.engine import Engine
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario
@@ -107,7 +107,7 @@ def test_without_namespaces_only_the_variables_are_there_and_mounts_are_refused(
     assert (seen.env["LD_LIBRARY_PATH"], seen.env["NODE_NAME"], seen.mounts) == ("/lib", "n", ())
     assert seen.env["KUBERNETES_SERVICE_PORT"] == "6443"
     yours = Replacement(process=("x",), mounts={"/etc/a": str(kubeconfig)})
-    with pytest.raises(Lacks, match="mounts: no user and mount namespace can be made here: forbidden here"):
+    with pytest.raises(RequirementError, match="mounts: no user and mount namespace can be made here: forbidden here"):
         view.own_mounts(yours, tmp_path, str)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.embedded.readiness import default_account_made, nodes_ready
-from mews.harness.errors import Lacks
-from mews.kube.api.errors import Unavailable
+from mews.harness.errors import RequirementError
+from mews.kube.api.errors import UnavailableError
 from mews.kube.clock import Pace
 
 READY = {
@@ -46,21 +46,21 @@ class Rough:
 
 
 def test_a_server_that_gives_no_answer_is_asked_once_more():
-    kube = Rough(Unavailable("too many open files"), [UNREADY], [READY])
+    kube = Rough(UnavailableError("too many open files"), [UNREADY], [READY])
     run_virtual(lambda: nodes_ready(kube, {"a": {"nvidia.com/gpu": 2}}, Pace()))
     first, second, third = kube.begun_s
     assert second - first == pytest.approx(0.5) and third == second
 
 
 def test_an_account_is_awaited_in_the_same_way():
-    kube = Rough(Unavailable("away"), [], [ACCOUNT])
+    kube = Rough(UnavailableError("away"), [], [ACCOUNT])
     run_virtual(lambda: default_account_made(kube, "x"))
     assert len(kube.begun_s) == 3
 
 
 def test_a_server_that_never_answers_ends_the_wait():
-    kube = Rough(Unavailable("away"))
-    with pytest.raises(Lacks, match="1 nodes did not become ready within 90 s: a"):
+    kube = Rough(UnavailableError("away"))
+    with pytest.raises(RequirementError, match="1 nodes did not become ready within 90 s: a"):
         run_virtual(lambda: nodes_ready(kube, {"a": {}}, Pace()))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.clusters.session import ClusterSession
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 
 
 class Part:
@@ -16,7 +16,7 @@ class Part:
     def close(self):
         self.ended = True
         if self.said is not None:
-            raise Lacks(self.said)
+            raise RequirementError(self.said)
 
 
 def session_of(**parts):
@@ -29,7 +29,7 @@ def session_of(**parts):
 def test_what_cannot_be_ended_keeps_nothing_else_from_it():
     kind, servers = Part(), Part()
     with (
-        pytest.raises(Lacks, match="namespaces are left"),
+        pytest.raises(RequirementError, match="namespaces are left"),
         session_of(site=Part("namespaces are left"), kind=kind, servers=servers),
     ):
         pass
@@ -38,8 +38,11 @@ def test_what_cannot_be_ended_keeps_nothing_else_from_it():
 
 
 def test_why_a_run_ended_is_told_before_what_it_left():
-    with pytest.raises(Lacks, match=r"^no image\nnamespaces are left$"), session_of(site=Part("namespaces are left")):
-        raise Lacks("no image")
+    with (
+        pytest.raises(RequirementError, match=r"^no image\nnamespaces are left$"),
+        session_of(site=Part("namespaces are left")),
+    ):
+        raise RequirementError("no image")
 
 
 def test_what_is_shared_is_made_once_and_ended_before_what_was_made_earlier():

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from mews.harness.commands.api_proxy import fault_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 
 MEWS = [sys.executable, "-m", "mews.harness.cli"]
 
@@ -138,7 +138,7 @@ def test_a_fault_is_written_as_words():
     ],
 )
 def test_a_wrong_fault_is_refused_in_a_line(text, said):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInputError) as refused:
         fault_of(text)
     assert str(refused.value).startswith(f"--fault {text}: ")
     assert said in str(refused.value)

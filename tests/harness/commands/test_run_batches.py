@@ -7,7 +7,7 @@ import pytest
 
 import mews.harness.clusters
 from mews.harness.cli import exit_code
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.scenario.errors import ScenarioError
 from mews.project import DOCUMENTATION
 
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
     async def opening(scenario, *arguments, **named):
         if scenario.name == "b":
-            raise Lacks("docker: not found; install it")
+            raise RequirementError("docker: not found; install it")
         if scenario.name == "d":
             raise ScenarioError("d.yaml:4: hardware: 'demo': wrong")
         return await open_cluster(scenario, *arguments, **named)

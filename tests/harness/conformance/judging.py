@@ -18,7 +18,7 @@ from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.clause import Clause
 from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import ListingUnavailable, Malformed, NotJudged
+from mews.harness.conformance.errors import ListingUnavailableError, MalformedError, NotJudgedError
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import ClauseJudge, ClauseResult
 from mews.harness.conformance.table import Limits, Units
@@ -101,7 +101,7 @@ def judged_by(
     suite = clauses_of(dialect)
     face = suite.face(client)
     bench = ClauseContext(client, face, limits=limits, home=suite.home, units=units)
-    with suppress(Malformed, ListingUnavailable, NotJudged):
+    with suppress(MalformedError, ListingUnavailableError, NotJudgedError):
         bench.read()
     listed()
     if changes:

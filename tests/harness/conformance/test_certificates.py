@@ -22,9 +22,9 @@ from mews.emulator.wrongs.proxy import WrongProxy
 from mews.harness.cli import exit_code
 from mews.harness.conformance.certificates import TlsArguments
 from mews.harness.conformance.client import ChassisTarget, Client
-from mews.harness.conformance.errors import NoAnswer
+from mews.harness.conformance.errors import NoAnswerError
 from mews.harness.conformance.forward_proxy import proxy_of
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from tests.harness.conformance.wire import box_handler, running
 from tests.harness.conformance.wrong import Wrong
 
@@ -184,7 +184,9 @@ def test_the_proxy_of_wrongs_shows_it_too(strict, identities):
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_proxy_that_is_away_is_named_without_its_password(scheme, monkeypatch):
     monkeypatch.setenv("all_proxy", "http://me:secret@127.0.0.1:9")
-    with pytest.raises(NoAnswer, match=rf"^{scheme}://box.example \(through the proxy 127.0.0.1:9\): the conn") as told:
+    with pytest.raises(
+        NoAnswerError, match=rf"^{scheme}://box.example \(through the proxy 127.0.0.1:9\): the conn"
+    ) as told:
         Client(ChassisTarget(f"{scheme}://box.example")).send("GET", "/")
     assert "secret" not in str(told.value)
 
@@ -194,15 +196,15 @@ def test_a_proxy_that_refuses_is_one_line(strict, identities, monkeypatch):
     with tunnelling("Basic other") as (tunnel, _):
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{tunnel}")
         client = Client(ChassisTarget(f"https://box.example:{port}", str(identities[0].certificate)))
-        with pytest.raises(NoAnswer, match="the proxy refuses: 407 Proxy Authentication Required") as told:
+        with pytest.raises(NoAnswerError, match="the proxy refuses: 407 Proxy Authentication Required") as told:
             client.send("GET", "/")
-    assert told.value.kind in NoAnswer.HOPELESS
+    assert told.value.kind in NoAnswerError.HOPELESS
 
 
 @pytest.mark.parametrize("proxy", ["socks5://me:secret@p.example:1080", "http://p.example:x", "http://", "p.example:0"])
 def test_a_proxy_of_another_kind_is_bad_input(proxy, monkeypatch):
     monkeypatch.setenv("https_proxy", proxy)
-    with pytest.raises(BadInput, match=r"^https_proxy: .*: must be an HTTP proxy, http://HOST\[:PORT\]$") as told:
+    with pytest.raises(BadInputError, match=r"^https_proxy: .*: must be an HTTP proxy, http://HOST\[:PORT\]$") as told:
         proxy_of(http.client.urlsplit("https://box.example"))
     assert "secret" not in str(told.value)
 

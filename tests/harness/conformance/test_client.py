@@ -15,7 +15,7 @@ from mews.harness.conformance.at_once import at_once
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.registry import clauses_of
-from mews.harness.conformance.errors import ListingUnavailable, NoAnswer, OutOfTime
+from mews.harness.conformance.errors import ListingUnavailableError, NoAnswerError, OutOfTimeError
 from tests.harness.conformance.judging import BRISK, judged
 from tests.harness.conformance.wire import box_handler, running
 from tests.harness.conformance.wrong import LocalClient, Wrong
@@ -77,7 +77,7 @@ def test_a_read_over_a_connection_that_is_closed_is_made_again_over_a_new_one_an
 def test_a_read_that_no_connection_answers_is_not_answered():
     with counting() as client, client.one_connection():
         client.send("GET", "/")
-        with pytest.raises(NoAnswer, match="GET /none: no answer: RemoteDisconnected") as told:
+        with pytest.raises(NoAnswerError, match="GET /none: no answer: RemoteDisconnected") as told:
             client.send("GET", "/none")
         assert told.value.kind == "dropped"
         assert client.send("GET", "/").text == "3"
@@ -90,12 +90,12 @@ def test_a_lost_answer_is_that_of_a_write_which_arrives():
         face = clauses_of("h3api").face(client)
         face.read()
         with client.answers_lost():
-            with pytest.raises(NoAnswer, match="the answer was not read, on purpose") as told:
+            with pytest.raises(NoAnswerError, match="the answer was not read, on purpose") as told:
                 face.attach("000100", "2")
             assert face.read().rows
         bench = ClauseContext(client, face, limits=BRISK)
         assert bench.seen_on_some_port("000100").port("000100") == "2"
-        assert told.value.kind == NoAnswer.LOST
+        assert told.value.kind == NoAnswerError.LOST
         assert face.detach("000100")
 
 
@@ -214,9 +214,9 @@ def test_what_one_of_two_at_once_raises_is_raised_once_both_have_ended():
     ended: list[int] = []
 
     def fails() -> int:
-        raise OutOfTime("over")
+        raise OutOfTimeError("over")
 
-    with pytest.raises(OutOfTime):
+    with pytest.raises(OutOfTimeError):
         at_once(fails, lambda: ended.append(1) or 1)
     assert ended == [1]
 
@@ -232,12 +232,12 @@ def test_no_move_is_begun_that_may_go_on_when_the_time_is_over():
         assert bench.move("000100", None)
         client.deadline_s = time.monotonic() + 0.25
         sent.clear()
-        with pytest.raises(OutOfTime, match="longer than the time left"):
+        with pytest.raises(OutOfTimeError, match="longer than the time left"):
             bench.move("000100", "1")
         bench.time_for("detach")
         client.deadline_s = time.monotonic() + 0.5
         bench.time_for("attach")
-        with pytest.raises(OutOfTime):
+        with pytest.raises(OutOfTimeError):
             bench.time_for("attach", 2)
         bench.ask("000100", "1", lambda: not threading.Event().wait(0.4), alone=False)
         client.deadline_s = time.monotonic() + 0.35
@@ -252,14 +252,14 @@ def test_a_path_that_answers_is_looked_for_only_beside_the_one_that_does_not():
         def _send(self, method: str, path: str, *more: object) -> HttpReply:
             asked.append(path)
             if path == "/silent":
-                raise NoAnswer("timeout", "no answer")
+                raise NoAnswerError("timeout", "no answer")
             return HttpReply(200, {}, b"{}")
 
     def elsewhere(home: str) -> bool:
         client = Silent(ChassisTarget("http://box"))
         bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK, home=home)
         client.send("GET", "/other")
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoAnswerError):
             client.send("GET", "/silent")
         asked.clear()
         return bench._answers_elsewhere()
@@ -285,7 +285,7 @@ def asked_until(*statuses: int) -> tuple[int, int]:
     bench = ClauseContext(client, clauses_of("h3api").face(client), limits=BRISK)
     try:
         bench.read()
-    except ListingUnavailable:
+    except ListingUnavailableError:
         return -len(asked), len(bench.ledger.of("server-errors"))
     return len(asked), len(bench.ledger.of("server-errors"))
 

@@ -14,12 +14,12 @@ import pytest
 from mews.harness.conformance.bench import ClauseContext
 from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.redfish_table import RedfishTableClient, link
-from mews.harness.conformance.errors import Malformed
+from mews.harness.conformance.errors import MalformedError
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.interop.clauses import interop_clauses
 from mews.harness.conformance.interop.document import read_document
 from mews.harness.conformance.judge import ClauseJudge
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from tests.harness.conformance.judging import DAY
 
 ROOT = "/redfish/v1/"
@@ -367,7 +367,7 @@ def test_registries_are_there_with_their_messages():
 
 def test_a_link_that_is_none_is_malformed():
     assert link({"Zones": {"@odata.id": "/x"}}, "Zones") == "/x"
-    with pytest.raises(Malformed, match="/y: Zones is not a link"):
+    with pytest.raises(MalformedError, match="/y: Zones is not a link"):
         link({"@odata.id": "/y", "Zones": None}, "Zones")
 
 
@@ -388,11 +388,11 @@ def test_a_profile_takes_over_what_it_requires_in_the_newest_version_beside_it(t
     assert {*read["Resources"]} == {"Fan", "Thing"}
     assert read["Protocol"] == {"MinVersion": "1.6.0"}
     file = document(tmp_path, "Own.v1_0_0.json", RequiredProfiles={"Base": {"MinVersion": "1.3.0"}}, Resources=own)
-    with pytest.raises(BadInput, match=r"must be next to it, as Base.vX_Y_Z.json, version 1.3.0 or later"):
+    with pytest.raises(BadInputError, match=r"must be next to it, as Base.vX_Y_Z.json, version 1.3.0 or later"):
         read_document(file)
     file = document(tmp_path, "Base.v2_0_0.json", RequiredProfiles={"Base": {}}, Resources=own)
-    with pytest.raises(BadInput, match="requires itself"):
+    with pytest.raises(BadInputError, match="requires itself"):
         read_document(file)
     file = document(tmp_path, "Own.v1_0_0.json", Resources={"Thing": {"ConditionalRequirements": [{}]}})
-    with pytest.raises(BadInput, match=r"Thing.ConditionalRequirements.0: SubordinateToResource: missing"):
+    with pytest.raises(BadInputError, match=r"Thing.ConditionalRequirements.0: SubordinateToResource: missing"):
         read_document(file)

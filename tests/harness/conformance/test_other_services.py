@@ -19,7 +19,7 @@ from mews.harness.cli import exit_code
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.interop.compare import at_uri
 from mews.harness.conformance.recording import record
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.replay.folders import load_replayable
 from mews.harness.replay.server import ReplayServer
 from tests.harness.conformance.judging import ca_of, served, url_of
@@ -258,7 +258,7 @@ def test_a_profile_of_another_form_is_refused_in_one_line(change, says, tmp_path
 def test_a_folder_that_cannot_be_served_is_refused_in_one_line(files, says, tmp_path):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(BadInputError) as error:
         load_replayable(tmp_path)
     assert says in str(error.value)
     assert "\n" not in str(error.value)

@@ -25,7 +25,7 @@ from mews.harness.conformance.expectations import Waiver, load_quirks, load_waiv
 from mews.harness.conformance.matrix import serving
 from mews.harness.conformance.open import client_for, credentials_of
 from mews.harness.conformance.run import Order, conform
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.package import copy_to
 from mews.project import DOCUMENTATION
 from tests.harness.conformance.judging import served, url_of
@@ -151,7 +151,7 @@ def test_a_waiver_holds_until_its_day_and_is_an_error_after_it(shared, url):
 def test_a_bad_waiver_is_one_line(text, says, tmp_path):
     file = tmp_path / "w.yaml"
     file.write_text(text)
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(BadInputError) as error:
         load_waivers(file, clauses_of("h3api").clauses)
     assert says in str(error.value)
     assert str(error.value).startswith(f"{file}:")
@@ -159,7 +159,7 @@ def test_a_bad_waiver_is_one_line(text, says, tmp_path):
 
 
 def test_a_profile_for_another_dialect_is_refused():
-    with pytest.raises(BadInput, match="dialect: 'h3api': must be resource-pool"):
+    with pytest.raises(BadInputError, match="dialect: 'h3api': must be resource-pool"):
         load_quirks("falcon-4005", "resource-pool", clauses_of("resource-pool").clauses)
 
 
@@ -201,7 +201,7 @@ def test_no_credentials_get_into_the_log(tmp_path, monkeypatch):
         assert credentials_of(file) == ("me", "wo:rd")
     for text in ("", "me", "me:", "a\nb\nc"):
         file.write_text(text)
-        with pytest.raises(BadInput, match="must be one line USER:PASSWORD"):
+        with pytest.raises(BadInputError, match="must be one line USER:PASSWORD"):
             credentials_of(file)
 
 

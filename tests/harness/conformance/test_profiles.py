@@ -11,7 +11,7 @@ from mews.harness.commands import conform
 from mews.harness.conformance.dialects.registry import clauses_of
 from mews.harness.conformance.profiles import ConformProfile, load_profile
 from mews.harness.conformance.table import Limits, Units
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from tests.harness.conformance.judging import judged_by, served, url_of
 from tests.harness.conformance.replayed import ReplayedClient, our_service, scarred
 from tests.harness.conformance.wrong import LocalClient, Wrong
@@ -55,7 +55,7 @@ def test_files_extend_one_another_and_the_nearest_wins(tmp_path):
 
 def test_a_profile_that_extends_itself_is_refused(tmp_path):
     (tmp_path / "other.yaml").write_text(f"{HEAD}extends: acme.yaml\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"other.yaml: extends: acme.yaml: extends itself"):
+    with pytest.raises(BadInputError, match=r"other.yaml: extends: acme.yaml: extends itself"):
         loaded(tmp_path, f"{HEAD}extends: other.yaml\n")
 
 

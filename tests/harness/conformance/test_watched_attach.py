@@ -13,7 +13,7 @@ from mews.harness.conformance.client import ChassisTarget, Client, HttpReply
 from mews.harness.conformance.dialects.redfish_attach import ATTACH_CLAUSES, WATCHED, Sighting, WatchedAttach
 from mews.harness.conformance.dialects.redfish_protocol import Pages
 from mews.harness.conformance.dialects.redfish_table import RedfishTableClient
-from mews.harness.conformance.errors import Malformed, OutOfTime
+from mews.harness.conformance.errors import MalformedError, OutOfTimeError
 from mews.harness.conformance.exchange import Exchange
 from mews.harness.conformance.expectations import Quirks
 from mews.harness.conformance.judge import ClauseJudge
@@ -84,7 +84,7 @@ def test_an_attach_that_is_as_it_must_be_breaks_none():
     ("name", "changed", "verdict", "reason"),
     [
         ("etag-changes", {"tags": (seen("1"), seen("1"))}, "failed", "/zone: ETag 1 is the same after an attach"),
-        ("etag-changes", {"tags": (seen("1"), raised(Malformed("no")))}, "skipped", "no"),
+        ("etag-changes", {"tags": (seen("1"), raised(MalformedError("no")))}, "skipped", "no"),
         ("endpoint-stays", {"names": (seen("a"), seen("b"))}, "failed", "/endpoint: its DurableName is another after"),
         ("training", {"statuses": (seen("LinkUp"), seen("LinkUp"))}, "failed", "/port: LinkStatus LinkUp, LinkUp dur"),
         ("training", {"statuses": ()}, "skipped", "an attach is answered immediately"),
@@ -148,5 +148,5 @@ def test_a_device_whose_uuid_is_another_is_no_matter_of_its_endpoint():
 def test_what_ends_the_run_is_no_sighting():
     look: Callable[[], Any] = OfTasks("x").states.clear
     assert Sighting(look)() is None
-    with pytest.raises(OutOfTime):
-        raised(OutOfTime("over"))
+    with pytest.raises(OutOfTimeError):
+        raised(OutOfTimeError("over"))

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.clusters.session import ClusterSession
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import check_available
 
 
@@ -11,7 +11,7 @@ from mews.harness.options import check_available
 def programs():
     try:
         check_available("control-plane")
-    except Lacks as error:
+    except RequirementError as error:
         pytest.skip(str(error))
 
 

@@ -11,7 +11,7 @@ import pytest
 from mews.harness.clusters.control_plane.backend import servers_of
 from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
 from mews.harness.clusters.session import ClusterSession
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.http import HttpKube
 from mews.kube.streaming.usage import ContainerUsage, PodUsage
@@ -51,7 +51,7 @@ def test_the_aggregator_serves_what_kubelets_measure(shared: ClusterSession, tmp
             pods = await kube.list(_PODS, namespace="default", label_selector="app=x")
             assert [each["containers"][0]["name"] for each in pods.items] == ["c"]
             assert not (await kube.list(_PODS, namespace="default", label_selector="app=y")).items
-            with pytest.raises(NotFound, match=r'nodes\.metrics\.k8s\.io "m" not found'):
+            with pytest.raises(NotFoundError, match=r'nodes\.metrics\.k8s\.io "m" not found'):
                 await kube.get(_NODES, "m")
             with pytest.raises(ApiError, match="not found"):
                 await kube.get(_PODS, "p", namespace="kube-system")

@@ -12,7 +12,7 @@ from mews.harness.manifests.rights import rights
 from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.systems import all_systems
-from mews.kube.api.errors import Forbidden
+from mews.kube.api.errors import ForbiddenError
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import Patch
@@ -45,7 +45,7 @@ class RecordingKube(HttpKube):
     def written_down(self, what):
         try:
             yield
-        except Forbidden as error:
+        except ForbiddenError as error:
             self.refused.append(f"{what}: {error}")
             raise
 

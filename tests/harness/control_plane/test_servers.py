@@ -16,7 +16,7 @@ from mews.harness.clusters import open_cluster
 from mews.harness.clusters.control_plane.backend import servers_of
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.commands.up import scenario_of
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.options import RunOptions
 from mews.kube.api.objects import labels_of, name_of
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS
@@ -117,7 +117,7 @@ def test_servers_that_are_stopped_while_they_start_leave_nothing(programs):
     def start():
         try:
             servers.ready()
-        except Lacks as error:
+        except RequirementError as error:
             refused.append(str(error))
 
     starting = threading.Thread(target=start)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from mews.harness.cli import exit_code
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.experiments.kept import KeptResults, task_id
 from mews.harness.experiments.runner import run_experiment
 from mews.harness.report.progress import WorkRate
@@ -151,7 +151,7 @@ def test_a_task_is_known_by_what_it_is():
 
 def test_a_file_that_cannot_be_read_is_bad_input(tmp_path):
     (tmp_path / "results.jsonl").mkdir()
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInputError):
         KeptResults(tmp_path / "results.jsonl", {"experiment": "toy"})
 
 

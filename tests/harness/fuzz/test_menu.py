@@ -5,7 +5,7 @@ import pytest
 
 from mews.harness.api_faults.registry import parse_api_fault
 from mews.harness.catalogue.files import shipped
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault
 from mews.harness.fuzz.choices import DrawnDisruption
 from mews.harness.fuzz.faults import KINDS
@@ -125,5 +125,5 @@ def test_faults_of_the_api_are_left_out_by_word_and_by_kind():
 
 
 def test_what_is_no_kind_cannot_be_left_out():
-    with pytest.raises(BadInput, match=r"--without kil: must be one of kill, .*did you mean kill\?"):
+    with pytest.raises(BadInputError, match=r"--without kil: must be one of kill, .*did you mean kill\?"):
         kinds_of(["kil"])

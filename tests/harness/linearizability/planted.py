@@ -12,7 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.errors import AlreadyAttached
+from mews.emulator.chassis.errors import AlreadyAttachedError
 from mews.emulator.chassis.inventory import ChassisSpec
 from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.chassis.latency import Uniform
@@ -91,7 +91,7 @@ class World:
         if operation.kind is OperationKind.READ:
             [port] = [row.port for row in answer.rows if row.device == call.device]
             call = replace(call, port=port)
-        elif isinstance(answer.refusal, AlreadyAttached):
+        elif isinstance(answer.refusal, AlreadyAttachedError):
             call = replace(call, answer=LookupAnswer.REFUSED)
         wrong = None if self.planted is not None else self.plants(self, operation, call)
         if wrong is not None:

@@ -9,7 +9,7 @@ import yaml
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.parts import COMPONENT
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.replacements import is_deployed_last
@@ -222,7 +222,9 @@ def test_a_pod_elsewhere_that_needs_our_files_is_refused_in_one_line(tmp_path):
     (tmp_path / "m.yaml").write_text(
         "{kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, args: ['{config}']}]}}"
     )
-    with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: Pod p: {config} .* not of default$"):
+    with pytest.raises(
+        RequirementError, match=r"^stack.replace.scheduler.manifest: Pod p: {config} .* not of default$"
+    ):
         manifest_objects(spec_with(tmp_path, "{replace: {scheduler: {manifest: m.yaml}}}"))
 
 
@@ -261,7 +263,7 @@ def test_images_that_nothing_stands_for_are_known_wherever_they_are_named(tmp_pa
 
 
 def test_a_plugin_for_the_real_kube_scheduler_is_refused(tmp_path):
-    with pytest.raises(Lacks, match="kube-scheduler loads none"):
+    with pytest.raises(RequirementError, match="kube-scheduler loads none"):
         spec_with(tmp_path, "{replace: {default-scheduler: {plugin: 'json:loads'}}}")
 
 

@@ -15,7 +15,7 @@ from mews.harness.clusters.programs import finding
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.manifests import files_of, node_map
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.manifests.stack import as_yaml, manifests
 from mews.harness.package import sources
 from mews.harness.scenario.hardware import hardware_document, hardware_of
@@ -200,7 +200,7 @@ def test_files_are_their_owners_alone_as_one_holds_a_token(tmp_path, capsys):
     ],
 )
 def test_a_node_that_does_not_fit_is_told(given, wrong):
-    with pytest.raises(BadInput, match=wrong):
+    with pytest.raises(BadInputError, match=wrong):
         node_map(["host-1", "host-2"], given)
 
 

@@ -10,7 +10,7 @@ from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.replacements import replacement_deployment
 from mews.harness.clusters.real.systems import check_exclusive, component_names, default_namespaces, deployments
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.manifests.nodes import RECORDS_FILE
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.rights import cluster_wide
@@ -261,7 +261,7 @@ def test_a_plugin_is_told_to_a_component_as_the_component_declares(toy, tmp_path
 @pytest.mark.parametrize("lost", [{"deployment": None}, {"components": (replace(TOY.components[0], deployment=None),)}])
 def test_a_system_that_no_real_cluster_can_run_is_refused_in_one_line(toy, tmp_path, monkeypatch, lost):
     monkeypatch.setattr(__import__(__name__, fromlist=["TOY"]), "TOY", replace(TOY, **lost))
-    with pytest.raises(Lacks, match=r"^stack\.toy: it does not define how a real cluster runs it"):
+    with pytest.raises(RequirementError, match=r"^stack\.toy: it does not define how a real cluster runs it"):
         spec_with(tmp_path, "{toy: {}}")
 
 
@@ -282,7 +282,7 @@ def test_all_that_a_stack_makes_without_a_namespace_is_known_by_name(toy, tmp_pa
 def test_a_system_that_needs_a_cluster_of_its_own_is_refused_in_somebodys_with_its_reason(toy, tmp_path):
     check_exclusive(spec_with(tmp_path, "{toy: {}}"))
     told = r"^stack\.kod2: the operator serves the TFJobs of a whole cluster, and this one is somebody's$"
-    with pytest.raises(Lacks, match=told):
+    with pytest.raises(RequirementError, match=told):
         check_exclusive(spec_with(tmp_path, "{kod2: {}}"))
 
 

@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from mews.harness.cli import exit_code
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.museum.bug import Bug, BugSigns, BugSwitch, SourceChange, read_bug
 from mews.harness.museum.museum import Played, Reproduction, bug_of, check_places, words_of
-from mews.harness.museum.planting import LostPlace, changed, plant_text
+from mews.harness.museum.planting import LostPlaceError, changed, plant_text
 
 BUG = """
 title: A bug
@@ -77,7 +77,7 @@ def test_only_a_bug_that_shows_and_goes_is_reproduced(with_bug: Played, without:
     ],
 )
 def test_a_description_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, text: str, complaint: str):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInputError) as refused:
         read_bug(a_folder(tmp_path, text.replace("bug: no", "bug: 'no'")))
     assert complaint in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -93,10 +93,10 @@ def test_a_description_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path
     ],
 )
 def test_a_place_that_is_not_there_once_is_refused(change: tuple[str, str, str], complaint: str):
-    with pytest.raises(LostPlace, match=complaint):
+    with pytest.raises(LostPlaceError, match=complaint):
         changed(SourceChange(*change))
     bug = replace(a_bug(), scenario="demo", twin=BugSwitch(SourceChange(*change)))
-    with pytest.raises(BadInput, match=complaint):
+    with pytest.raises(BadInputError, match=complaint):
         check_places([bug])
 
 
@@ -106,7 +106,7 @@ def test_a_change_of_a_module_that_is_imported_comes_too_late(tmp_path: Path):
 
 
 def test_an_unknown_name_is_met_with_the_nearest():
-    with pytest.raises(BadInput, match=r"no such bug \(did you mean kubernetes-62773\?\)"):
+    with pytest.raises(BadInputError, match=r"no such bug \(did you mean kubernetes-62773\?\)"):
         bug_of("kubernetes-62774")
 
 

@@ -15,13 +15,13 @@ from mews.harness.clusters.real.api_sidecar import Sidecar, asking
 from mews.harness.clusters.real.opening import stack_spec
 from mews.harness.clusters.real.pod_faults import PodFaults
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.manifests.api_sidecar import SIDECAR, SIDECAR_FOLDER, SIDECAR_KUBECONFIG
 from mews.harness.manifests.stack import manifests
 from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.loader import load_scenario
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.client.port import ExecResult, ObjectList
 from mews.kube.clock import Pace
 
@@ -115,7 +115,7 @@ class Pods:
 
     async def exec(self, namespace, pod, command, *, container):
         if self.lost:
-            raise Unavailable("gone")
+            raise UnavailableError("gone")
         assert (namespace, pod, container) == ("mews", "scheduler-x", SIDECAR)
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         reading = asyncio.ensure_future(process.communicate())
@@ -210,7 +210,7 @@ def test_faults_of_two_proxies_have_numbers_of_their_own(folder):
 def test_a_pod_that_is_gone_is_named(folder):
     async def main(faults, pods, journal):
         pods.lost = True
-        with pytest.raises(Lacks, match="scheduler: its proxy cannot be reached: gone"):
+        with pytest.raises(RequirementError, match="scheduler: its proxy cannot be reached: gone"):
             await faults.add("scheduler", CONFLICT)
 
     with_pods(folder, main)

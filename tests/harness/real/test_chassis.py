@@ -5,7 +5,7 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.chassis import PodHardware
 from mews.harness.clusters.real.hosts import PodHosts
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,6 @@ def test_hosts_that_nobody_tells_who_uses_their_devices_are_closed(asked, said):
         return None
 
     hosts = PodHosts(None, "pool", reports=False)
-    with pytest.raises(Lacking, match=f"{said}: real nodes do not report which pods use pooled devices"):
+    with pytest.raises(CapabilityError, match=f"{said}: real nodes do not report which pods use pooled devices"):
         run_virtual(lambda: asked(PodHardware(None, hosts, known)))
     assert hosts.users("host-1") is None

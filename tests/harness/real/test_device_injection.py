@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.clusters.real.device_injection import check_device_injection
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 
 
 def node(runtime):
@@ -11,7 +11,9 @@ def node(runtime):
 
 
 def test_an_old_containerd_is_refused():
-    with pytest.raises(Lacks, match=r"^node n1: containerd://1\.6\.20~ds1 gives no container .* needs containerd 2\.0"):
+    with pytest.raises(
+        RequirementError, match=r"^node n1: containerd://1\.6\.20~ds1 gives no container .* needs containerd 2\.0"
+    ):
         check_device_injection([node("containerd://2.1.9"), node("containerd://1.6.20~ds1")])
 
 

@@ -15,7 +15,7 @@ import yaml
 from mews.harness.cli import exit_code
 from mews.harness.clusters.kind.cluster import KindCluster, kind_config
 from mews.harness.clusters.kind.image import build
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.leftovers import RuntimeFolder, born, kept_kind_clusters, sweep_kind
 from mews.project import DOCUMENTATION
 
@@ -140,7 +140,9 @@ def test_a_scenario_with_more_hosts_gets_a_new_cluster(asked, tmp_path):
 
 def test_a_kubelet_that_did_not_start_is_told_with_what_to_do(asked, tmp_path):
     cluster = KindCluster()
-    with pytest.raises(Lacks, match=r"kubelet of host-3 did not start: .* raise fs.inotify.max_user_instances"):
+    with pytest.raises(
+        RequirementError, match=r"kubelet of host-3 did not start: .* raise fs.inotify.max_user_instances"
+    ):
         cluster.target(["host-1", "host-3"])
     cluster.close()
     assert clusters(tmp_path) == []
@@ -149,7 +151,7 @@ def test_a_kubelet_that_did_not_start_is_told_with_what_to_do(asked, tmp_path):
 def test_a_cluster_that_cannot_be_created_leaves_nothing_and_says_why(asked, tmp_path):
     program = tmp_path / "bin" / "kind"
     program.write_text(KIND.replace("exit 0", 'case "$1" in create) echo "no space left" >&2; exit 1;; esac'))
-    with pytest.raises(Lacks, match=r"kind create cluster .* no space left"):
+    with pytest.raises(RequirementError, match=r"kind create cluster .* no space left"):
         KindCluster().target(["host-1"])
     assert asked("kind delete cluster") == 1
     assert kept_kind_clusters() == []
@@ -171,7 +173,7 @@ def placed(cluster, said):
     """Ask for a place that cannot be had, and note why."""
     try:
         cluster.target(["host-1"])
-    except Lacks as error:
+    except RequirementError as error:
         said.append(str(error))
 
 
@@ -237,7 +239,9 @@ def test_of_two_runs_that_make_the_same_wheels_at_once_both_have_them(tmp_path, 
 
 def test_a_cache_that_cannot_be_made_is_told(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    with pytest.raises(Lacks, match="/dev/null/mews: cannot be written: Not a directory; set XDG_CACHE_HOME"):
+    with pytest.raises(
+        RequirementError, match="/dev/null/mews: cannot be written: Not a directory; set XDG_CACHE_HOME"
+    ):
         build._wheels("3.12", "x86_64", {})
 
 
@@ -289,7 +293,7 @@ def test_a_cluster_that_somebody_else_has_made_under_this_name_is_not_touched(as
 def test_a_cluster_whose_kubelets_did_not_start_is_not_used_by_the_next_scenario(asked, tmp_path):
     cluster = KindCluster()
     for _ in range(2):
-        with pytest.raises(Lacks, match="the kubelet of host-3 did not start"):
+        with pytest.raises(RequirementError, match="the kubelet of host-3 did not start"):
             cluster.target(["host-1", "host-3"])
         assert clusters(tmp_path) == []
 

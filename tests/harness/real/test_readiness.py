@@ -7,9 +7,9 @@ import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.real.readiness import Readiness
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
-from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.ports.cluster import ComponentsCrashedError
 from mews.kube.api.resources import NODES
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -58,13 +58,13 @@ def test_of_somebody_elses_device_manager_without_devices_nothing_is_awaited():
 
 def test_what_is_late_is_named_and_a_known_reason_comes_first():
     async def crashed():
-        raise ComponentsCrashed("device-manager/host-1 exited with code 1: no")
+        raise ComponentsCrashedError("device-manager/host-1 exited with code 1: no")
 
     async def main():
         _, _, readiness = await nodes()
-        with pytest.raises(ComponentsCrashed, match="exited with code 1"):
+        with pytest.raises(ComponentsCrashedError, match="exited with code 1"):
             await readiness.reached({"box": {GPU: 2}}, crashed, lambda _: None)
-        with pytest.raises(Lacks, match="not ready within 90 s: box to hear of its device manager"):
+        with pytest.raises(RequirementError, match="not ready within 90 s: box to hear of its device manager"):
             await readiness.reached({"box": {GPU: 3}}, fine, lambda _: None)
 
     run_virtual(main)

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.clusters.real.replacement_files import LIMIT, ReplacementFiles, imported
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.scenario.errors import ScenarioError
 
 
@@ -103,14 +103,14 @@ def test_a_pattern_that_matches_nothing_is_told(folder):
 
 def test_what_lies_outside_cannot_be_carried(folder):
     (folder.parent / "outside.py").write_text("")
-    with pytest.raises(Lacks, match=r"outside\.py: is outside the scenario's folder"):
+    with pytest.raises(RequirementError, match=r"outside\.py: is outside the scenario's folder"):
         collected(folder, "{python}", "../outside.py")
 
 
 def test_more_than_a_config_map_takes_is_told_with_the_largest_file(folder):
     (folder / "big.bin").write_bytes(b"0" * LIMIT)
     assert collected(folder, "sh", "big.bin") == {"big.bin"}
-    with pytest.raises(Lacks, match=rf"have {LIMIT + 1} bytes .largest: big.bin.; .*build an image"):
+    with pytest.raises(RequirementError, match=rf"have {LIMIT + 1} bytes .largest: big.bin.; .*build an image"):
         collected(folder, "sh", "big.bin", "conf/a.yaml")
 
 

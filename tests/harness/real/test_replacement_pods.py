@@ -8,13 +8,13 @@ import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.real.replacement_pods import RECORD, ReplacementPods
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import labels
 from mews.harness.manifests.spec import InstalledSystem, ReplacementProgram, StackSpec
-from mews.harness.ports.cluster import ComponentsCrashed
+from mews.harness.ports.cluster import ComponentsCrashedError
 from mews.harness.scenario.errors import ScenarioError
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS
 from mews.kube.client.port import DeleteOptions
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -73,7 +73,7 @@ def test_an_image_that_cannot_be_had_is_told_in_one_line():
         await pods.check()
         await kube.delete(PODS, "scheduler-1", namespace="pool", options=DeleteOptions(grace_period_s=0))
         await pod(kube, "scheduler", waiting("ImagePullBackOff", "Back-off\n pulling"))
-        with pytest.raises(Lacks, match=r"^scheduler: mine:1: .* cannot pull it: Back-off pulling$"):
+        with pytest.raises(RequirementError, match=r"^scheduler: mine:1: .* cannot pull it: Back-off pulling$"):
             await pods.check()
 
     run_virtual(main)
@@ -84,7 +84,7 @@ def test_a_program_that_ends_is_told_with_its_last_words_and_its_host():
         kube, pods, _ = await world()
         await pod(kube, "device-manager", ended(2))
         with pytest.raises(
-            ComponentsCrashed, match=r"^device-manager/host-1 exited with code 2: no module named mine$"
+            ComponentsCrashedError, match=r"^device-manager/host-1 exited with code 2: no module named mine$"
         ):
             await pods.check()
 
@@ -109,7 +109,7 @@ def test_who_cannot_wait_for_the_chassis_is_forgiven_until_he_is_started_anew():
         watching.cancel()
         assert len(list(journal.find("component", "crashed"))) == 1
         for check in (pods.check, pods.check_early):
-            with pytest.raises(ComponentsCrashed, match=r"^device-manager/host-1 exited with code 1"):
+            with pytest.raises(ComponentsCrashedError, match=r"^device-manager/host-1 exited with code 1"):
                 await check()
 
     run_virtual(main)
@@ -135,7 +135,7 @@ def test_each_end_is_one_line_of_the_journal():
         await asyncio.sleep(2)
         watching.cancel()
         (line,) = journal.find("component", "crashed")
-        cause = "ProcessEnded: exited with code 3: no module named mine"
+        cause = "ProcessEndedError: exited with code 3: no module named mine"
         assert (line.actor, line.fields) == ("scheduler", {"cause": cause})
 
     run_virtual(main)
@@ -164,7 +164,7 @@ def test_what_a_manifest_brought_is_found_and_removed_by_whoever_comes_next():
         for resource, name, namespace in (
             (CONFIGMAPS, "n", "other"), (PODS, "p", "pool"), (CONFIGMAPS, RECORD, "pool"),
         ):  # fmt: skip
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await kube.get(resource, name, namespace=namespace)
 
     run_virtual(main)
@@ -175,7 +175,7 @@ def test_an_object_that_is_somebody_elses_is_neither_taken_nor_removed():
         kube, pods, _ = await world()
         await kube.create(CONFIGMAPS, {"metadata": {"name": "n"}, "data": {"its": "own"}}, namespace="other")
         note = {"kind": "ConfigMap", "metadata": {"name": "n", "namespace": "other"}}
-        with pytest.raises(Lacks, match=r"^stack.replace.scheduler.manifest: ConfigMap n: already exists"):
+        with pytest.raises(RequirementError, match=r"^stack.replace.scheduler.manifest: ConfigMap n: already exists"):
             await pods.apply({"scheduler": [note]}, lambda _: None)
         await pods.remove()
         assert (await kube.get(CONFIGMAPS, "n", namespace="other"))["data"] == {"its": "own"}

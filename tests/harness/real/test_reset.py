@@ -7,7 +7,7 @@ import pytest
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.real.reset import Reset
 from mews.harness.clusters.real.target import DeploymentTarget
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS, Resource
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -22,7 +22,7 @@ def test_objects_of_swept_kinds_go_whoever_made_them_and_a_kind_that_is_not_ther
         await kube.create(CONFIGMAPS, {"metadata": {"name": "left"}}, namespace="default")
         reset = Reset(kube, PLACE, lambda _: None, swept=[NEVER_INSTALLED, CONFIGMAPS])
         await reset.scenario_objects()
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(CONFIGMAPS, "left", namespace="default")
 
     run_virtual(main)

@@ -6,8 +6,8 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.rollout import Rollout
-from mews.harness.errors import Lacks
-from mews.kube.api.errors import Unavailable
+from mews.harness.errors import RequirementError
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import ObjectList
 
@@ -22,7 +22,7 @@ class Api:
     async def list(self, resource, **_):
         self.asked += 1
         if self.asked <= self.failures:
-            raise Unavailable("connection refused")
+            raise UnavailableError("connection refused")
         return ObjectList([], "1")
 
 
@@ -36,7 +36,7 @@ def test_an_api_server_that_does_not_answer_for_a_moment_is_asked_again():
 def test_one_that_stays_away_is_given_up_in_the_end():
     async def main():
         with pytest.raises(
-            Lacks, match=r"not within 240 s: the API server: connection refused: nobody can be asked why"
+            RequirementError, match=r"not within 240 s: the API server: connection refused: nobody can be asked why"
         ):
             await Rollout(Api(10**6), "kubecomp", lambda _: None).ready()
         return asyncio.get_running_loop().time()

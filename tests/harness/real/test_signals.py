@@ -7,11 +7,11 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.supervisor import KILL
-from mews.harness.errors import Lacks
-from mews.kube.api.errors import Forbidden, ServerError, Unavailable
+from mews.harness.errors import RequirementError
+from mews.kube.api.errors import ForbiddenError, ServerError, UnavailableError
 from mews.kube.client.port import ExecResult
 
-RESTARTING = (Unavailable("connection refused"), ServerError("unable to upgrade connection: pod does not exist"))
+RESTARTING = (UnavailableError("connection refused"), ServerError("unable to upgrade connection: pod does not exist"))
 
 
 class Pods:
@@ -51,7 +51,7 @@ def test_a_kubelet_that_restarts_is_waited_for():
 def test_one_that_stays_away_is_given_up_with_its_last_words():
     pods, main = told(*RESTARTING)
     with pytest.raises(
-        Lacks, match=r"device-manager/host-1: pod kubecomp/pod-1 not reached within 60 s: .*does not exist"
+        RequirementError, match=r"device-manager/host-1: pod kubecomp/pod-1 not reached within 60 s: .*does not exist"
     ):
         run_virtual(main)
     assert 60 < pods.seconds < 62
@@ -60,12 +60,12 @@ def test_one_that_stays_away_is_given_up_with_its_last_words():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Forbidden("pods/exec is forbidden"), "exec in pod kubecomp/pod-1: pods/exec is forbidden"),
+        (ForbiddenError("pods/exec is forbidden"), "exec in pod kubecomp/pod-1: pods/exec is forbidden"),
         (ExecResult(1, stderr=b"no such file\n"), "no such file"),
     ],
 )
 def test_what_will_not_change_is_told_at_once(answer, said):
     pods, main = told(answer)
-    with pytest.raises(Lacks, match=said):
+    with pytest.raises(RequirementError, match=said):
         run_virtual(main)
     assert len(pods.asked) == 1

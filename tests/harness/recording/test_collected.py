@@ -9,7 +9,7 @@ import yaml
 
 from mews.harness.catalogue.files import recording_folder
 from mews.harness.cli import exit_code
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.recording.collected import collected
 from mews.harness.recording.inference import recorded_files
 from mews.harness.recording.observations import SeenOperation
@@ -246,7 +246,7 @@ def test_an_audit_log_without_contents_names_the_pods_and_a_deletion(tmp_path):
 
 @pytest.mark.parametrize("files", [{}, {"a__bin": b"\x00"}, {"log__txt": "2026-01-01T00:00:00Z nothing\n"}])
 def test_nothing_to_record_is_bad_input(files, tmp_path):
-    with pytest.raises(BadInput, match="no objects of Kubernetes and no listing of a chassis found"):
+    with pytest.raises(BadInputError, match="no objects of Kubernetes and no listing of a chassis found"):
         collected(folder_of(tmp_path, **files))
 
 

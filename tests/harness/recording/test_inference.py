@@ -8,7 +8,7 @@ import yaml
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
 from mews.harness.recording.commented import commented_yaml
-from mews.harness.recording.inference import NothingRecorded, recorded_files
+from mews.harness.recording.inference import NothingRecordedError, recorded_files
 from mews.harness.recording.observations import (
     ClusterObservations,
     DeviceTrouble,
@@ -262,7 +262,7 @@ def test_a_reference_of_scenarios_in_an_object_stays_text(tmp_path):
 
 
 def test_nothing_to_make_hardware_of_is_an_error():
-    with pytest.raises(NothingRecorded, match="no node and no listing"):
+    with pytest.raises(NothingRecordedError, match="no node and no listing"):
         files_of(ClusterObservations())
 
 

@@ -9,14 +9,14 @@ import pytest
 import mews.testing
 from mews.harness.cli import exit_code
 from mews.harness.clock import EPOCH_S
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.recording.chassis_polls import ChassisPolls, WatchedChassis
 from mews.harness.recording.clocks import server_offset
 from mews.harness.recording.cluster_watch import ClusterWatch
 from mews.harness.recording.inference import recorded_files
 from mews.harness.recording.live import watched
-from mews.kube.api.errors import Forbidden
+from mews.kube.api.errors import ForbiddenError
 from mews.kube.api.resources import PODS, SECRETS
 from mews.kube.clock import Clock
 from tests.harness.live.sessions import a_pod, in_session
@@ -36,7 +36,7 @@ class ReadOnly:
     async def list(self, resource, **options):
         self.asked.add(resource)
         if resource.plural in self._refused:
-            raise Forbidden(f"{resource.plural} is forbidden")
+            raise ForbiddenError(f"{resource.plural} is forbidden")
         return await self._kube.list(resource, **options)
 
     def watch(self, resource, **options):
@@ -77,7 +77,7 @@ def test_pods_that_come_while_it_is_watched_are_seen_and_secrets_are_never_asked
 def test_a_missing_permission_is_a_note_and_none_at_all_is_what_the_environment_lacks():
     async def play(session):
         seen, _, _ = await recorded(session, for_s=2.0, refused=("events", "jobs"))
-        with pytest.raises(Lacks, match="may list neither nodes nor pods"):
+        with pytest.raises(RequirementError, match="may list neither nodes nor pods"):
             await recorded(session, for_s=2.0, refused=("nodes", "pods"))
         return seen
 
@@ -128,7 +128,7 @@ def test_the_dialect_is_found_out_and_only_changes_are_kept():
         assert (dialect, len(polls.readings), polls.lost) == ("h3api", 1, [])
         assert opened(urls["resource-pool"], dialect="resource-pool")[0] == "resource-pool"
         assert polls.readings[0].ports == ("1", "2", "3")
-        with pytest.raises(Lacks, match="requires an account"):
+        with pytest.raises(RequirementError, match="requires an account"):
             opened(urls["redfish"], insecure=True)
 
 
@@ -136,7 +136,7 @@ def test_the_dialect_is_found_out_and_only_changes_are_kept():
 def test_a_chassis_that_is_not_there_or_is_something_else_is_lacking():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        with pytest.raises(Lacks, match="no chassis answers there"):
+        with pytest.raises(RequirementError, match="no chassis answers there"):
             opened(f"http://127.0.0.1:{free.getsockname()[1]}")
 
 

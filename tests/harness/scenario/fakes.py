@@ -13,7 +13,7 @@ from mews.harness.clock import EPOCH_S, VirtualLoop
 from mews.harness.journal import Journal
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.hardware_control import LocalHardwareControl
-from mews.kube.api.errors import AlreadyExists, NotFound, TooManyRequests
+from mews.kube.api.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
 from mews.kube.api.objects import timestamp
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.port import EventType, ExecResult, ObjectList, WatchEvent
@@ -51,7 +51,7 @@ class FakeKube:
         try:
             return self.objects[self._key(resource, namespace, name)]
         except KeyError:
-            raise NotFound(f'{resource.plural} "{name}" not found') from None
+            raise NotFoundError(f'{resource.plural} "{name}" not found') from None
 
     async def list(self, resource, *, namespace=None, label_selector="", **_):
         items = [o for (r, ns, _), o in self.objects.items() if r == resource and namespace in (None, ns)]
@@ -68,7 +68,7 @@ class FakeKube:
 
     async def create(self, resource, obj, *, namespace=None, field_manager=""):
         if self._key(resource, namespace, obj["metadata"]["name"]) in self.objects:
-            raise AlreadyExists(f'{resource.plural} "{obj["metadata"]["name"]}" already exists')
+            raise AlreadyExistsError(f'{resource.plural} "{obj["metadata"]["name"]}" already exists')
         return self._store(EventType.ADDED, resource, obj)
 
     async def patch(self, resource, name, body, *, namespace=None, **_):
@@ -85,7 +85,7 @@ class FakeKube:
 
     async def evict(self, namespace, pod, *, options=None):
         if "budget" in ((await self.get(PODS, pod, namespace=namespace))["metadata"].get("labels") or {}):
-            raise TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.")
+            raise TooManyRequestsError("Cannot evict pod as it would violate the pod's disruption budget.")
         await self.delete(PODS, pod, namespace=namespace, options=options)
 
     async def log(self, namespace, pod, *, container=None, **_):
@@ -174,7 +174,7 @@ class FakeCluster:
     async def set_pod(self, pod, *, node=None, **status):
         name = pod["metadata"]["name"]
         body = {"status": status, **({"spec": {"nodeName": node}} if node else {})}
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await self.kube.patch(PODS, name, body, namespace="default")
             self.journal.write("api", f"pod/default/{name}", "phase", phase=status.get("phase"))
 

@@ -48,7 +48,7 @@ def test_a_crash_is_named_with_its_place_and_last_lines_until_a_start_makes_up_f
     assert programs.crash() is None
     journal.write("component", "reconfig-manager", "crashed", cause="ValueError: ours")
     assert programs.crash() is None
-    journal.write("component", "scheduler", "crashed", cause="ProcessEnded: mine ended", output=["a", "b"])
+    journal.write("component", "scheduler", "crashed", cause="ProcessEndedError: mine ended", output=["a", "b"])
     crash = programs.crash()
     assert (crash.text, crash.output) == ("scheduler (stack.replace.scheduler): mine ended", ("a", "b"))
     journal.write("component", "scheduler", "started")
@@ -87,7 +87,9 @@ def test_a_program_that_ends_while_a_step_waits_fails_it(tmp_path):
 
 @pytest.mark.wall
 def test_a_program_that_is_not_there_is_named_before_any_step(tmp_path):
-    from mews.harness.errors import Lacks
+    from mews.harness.errors import RequirementError
 
-    with pytest.raises(Lacks, match="device-manager/host-1: no-such-program: cannot be started: No such file"):
+    with pytest.raises(
+        RequirementError, match="device-manager/host-1: no-such-program: cannot be started: No such file"
+    ):
         Engine(RunOptions(time="wall", speed=20.0)).run(scenario_of(tmp_path, "device-manager", "[no-such-program]"))

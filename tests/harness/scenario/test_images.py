@@ -6,7 +6,7 @@ from mews.harness.catalogue.files import shipped
 from mews.harness.cli import exit_code
 from mews.harness.commands.up import UpImages, scenario_of, with_images
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.images import container_wanted, read_images
@@ -118,7 +118,7 @@ def test_a_wrong_image_is_named_with_file_line_and_place(tmp_path, entry, compla
     assert "\n" not in str(raised.value)
     own = tmp_path / "images.yaml"
     own.write_text(f"images:\n  x: {entry}\n")
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInputError) as refused:
         read_images(own)
     assert str(refused.value).startswith(f"{own}: images.x: ")
     assert exit_code(["up", "--images", str(own)]) == 2
@@ -134,9 +134,9 @@ def test_mews_up_lets_unknown_images_idle_unless_told_otherwise(tmp_path):
     told = plain.model_copy(update={"unknown_images": "fail", "images": {"team/app": "x", "team/else": "idle"}})
     given = with_images(told, UpImages(own))
     assert (given.unknown_images, given.images) == ("fail", {"team/app": "idle", "team/else": "idle"})
-    with pytest.raises(BadInput, match="--unknown-images perhaps: must be one of fail, idle, container"):
+    with pytest.raises(BadInputError, match="--unknown-images perhaps: must be one of fail, idle, container"):
         with_images(plain, UpImages(unknown="perhaps"))
-    with pytest.raises(BadInput, match=r"missing.yaml: cannot be read"):
+    with pytest.raises(BadInputError, match=r"missing.yaml: cannot be read"):
         with_images(plain, UpImages(tmp_path / "missing.yaml"))
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mews.harness.scenario.errors import Lacking
+from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.requirements import demand
 
@@ -28,7 +28,7 @@ def demanded(stack: str, *versions: str, cluster: str = "kind") -> str:
     there = SimpleNamespace(name=cluster, time="wall", dialect="h3api", kube=Kube(*versions))
     try:
         asyncio.run(demand(scenario, there))
-    except Lacking as error:
+    except CapabilityError as error:
         return str(error)
     return ""
 

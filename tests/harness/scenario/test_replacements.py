@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.options import RunOptions
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
@@ -108,7 +108,7 @@ def test_options_that_a_plugin_does_not_take_are_told_as_the_file_is_read(tmp_pa
 def test_an_image_that_no_process_stands_for_is_bad_input_where_nodes_are_emulated(tmp_path):
     scenario = scenario_with(tmp_path, "{replace: {scheduler: {image: registry.example/mine}}}")
     with pytest.raises(
-        BadInput, match=r"one\.yaml:5: stack\.replace\.scheduler\.image: 'registry\.example/mine': emulated"
+        BadInputError, match=r"one\.yaml:5: stack\.replace\.scheduler\.image: 'registry\.example/mine': emulated"
     ):
         Engine(RunOptions(time="wall")).run(scenario)
 

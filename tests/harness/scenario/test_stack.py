@@ -16,7 +16,7 @@ from mews.harness.commands.up import (
     with_storage,
 )
 from mews.harness.engine import Engine
-from mews.harness.errors import BadInput, Lacks
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.manifests.kube_scheduler import configuration
 from mews.harness.options import RunOptions
 from mews.harness.scenario.accounts.clusters import left_out
@@ -233,7 +233,7 @@ def test_up_runs_the_systems_that_it_is_told(given, systems):
 
 @pytest.mark.parametrize("given", ["kubecmp", "", "kubecomp,", "none,kod2"])
 def test_up_refuses_a_stack_of_no_known_system_in_one_line(given):
-    with pytest.raises(BadInput, match=r"^--stack .*: must be one of \w+, \w+, .* or \d others"):
+    with pytest.raises(BadInputError, match=r"^--stack .*: must be one of \w+, \w+, .* or \d others"):
         with_stack(scenario_of(None, None), given)
 
 
@@ -243,7 +243,9 @@ def test_a_system_of_a_scenario_keeps_its_options_under_stack():
 
 
 def test_a_replacement_of_a_system_that_is_left_out_is_refused():
-    with pytest.raises(BadInput, match=r"--stack none: stack\.replace\.scheduler replaces a component of a system"):
+    with pytest.raises(
+        BadInputError, match=r"--stack none: stack\.replace\.scheduler replaces a component of a system"
+    ):
         with_stack(read("{replace: {scheduler: {process: [x]}}}"), "none")
 
 
@@ -301,7 +303,7 @@ def test_up_puts_kubernetes_programs_in_the_place_of_ours():
     ],
 )
 def test_programs_that_cannot_run_there_are_refused_in_one_line(stack, programs, cluster, says):
-    with pytest.raises(BadInput, match=says):
+    with pytest.raises(BadInputError, match=says):
         with_programs(read(stack), programs, cluster)
 
 
@@ -327,7 +329,9 @@ def test_both_schedulers_take_the_time_that_devices_have_and_1_34_has_none(tmp_p
 def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
-    with pytest.raises(Lacks, match=r"--controllers real: kube-controller-manager is neither .*dl\.k8s\.io") as lacks:
+    with pytest.raises(
+        RequirementError, match=r"--controllers real: kube-controller-manager is neither .*dl\.k8s\.io"
+    ) as lacks:
         check_programs(UpPrograms("ours", "real"))
     assert "\n" not in str(lacks.value)
 
@@ -362,5 +366,5 @@ def test_the_metrics_api_is_switched_by_words_that_yaml_reads_as_booleans(given,
 def test_the_metrics_api_is_on_or_off():
     with pytest.raises(ScenarioError, match=r"stack.metrics: 'perhaps'"):
         read("{metrics: perhaps}")
-    with pytest.raises(BadInput, match="--metrics perhaps: must be one of on, off"):
+    with pytest.raises(BadInputError, match="--metrics perhaps: must be one of on, off"):
         with_metrics(read("{}"), "perhaps")

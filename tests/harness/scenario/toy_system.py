@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Literal
 
-from mews.kube.api.errors import AlreadyExists, ApiError
+from mews.kube.api.errors import AlreadyExistsError, ApiError
 from mews.kube.api.resources import NODES, PODS, Resource
 from mews.kube.clock import rest
 from mews.kube.component import record
@@ -50,7 +50,7 @@ class Counter:
     async def run(self):
         kube = self._context.kube
         made = {"apiVersion": "toys.example.com/v1", "kind": "PodCount", "metadata": {"name": "all"}, "pods": 0}
-        with contextlib.suppress(AlreadyExists):
+        with contextlib.suppress(AlreadyExistsError):
             await kube.create(COUNTS, made, namespace="default")
         while True:
             pods = len((await kube.list(PODS, namespace="default")).items)

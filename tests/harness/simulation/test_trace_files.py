@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.simulation import trace_file
 from mews.harness.simulation.columns import MEWS, PAI2020, Defaults, TraceJobType
 from mews.harness.simulation.helios import HELIOS, HELIOS_COLUMNS
@@ -76,7 +76,7 @@ def test_selected_rows_alone_are_read(tmp_path):
     path = write_pai(tmp_path / "t.csv", list(pai_rows(200)))
     wanted = [row[0] for row in pai_rows(200) if row[9] == "V100"]
     assert [job.name.split("/")[0] for job in opened(path, select={"gpu_type": "V100"}).jobs()] == wanted
-    with pytest.raises(BadInput, match=r"t.csv: no job with gpu_type=H100"):
+    with pytest.raises(BadInputError, match=r"t.csv: no job with gpu_type=H100"):
         opened(path, select={"gpu_type": "H100"}).scan()
 
 
@@ -110,7 +110,7 @@ def test_jobs_that_had_not_ended_are_counted_and_a_span_takes_what_arrives_in_it
     span = TraceSpan(1_590_969_600.0, 1_598_918_400.0, "of June to August 2020")
     read = opened(written(tmp_path, helios(*rows)), HELIOS, within=span)
     assert (len(list(read.jobs())), read.left_out, read.scan().rows) == (1, 1, 2)
-    with pytest.raises(BadInput, match=r"t\.csv: no job of June to August 2020"):
+    with pytest.raises(BadInputError, match=r"t\.csv: no job of June to August 2020"):
         opened(written(tmp_path, helios(rows[0])), HELIOS, within=span).scan()
 
 
@@ -161,7 +161,7 @@ GOOD = "j,t,1.0,Terminated,10,20,100,1,100,T4"
     ],
 )
 def test_what_is_wrong_is_told_in_one_line_with_its_place(tmp_path, form, text, complaint):
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInputError) as refused:
         list(opened(written(tmp_path, text), form).jobs())
     assert complaint in str(refused.value)
     assert "\n" not in str(refused.value)

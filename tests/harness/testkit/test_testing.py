@@ -118,7 +118,7 @@ def test_unittest_enters_it_and_one_dialect_is_all_that_is_spoken():
     ],
 )
 def test_what_is_not_there_is_refused_in_one_line(open_, line):
-    with pytest.raises(mews.testing.BadInput) as refused, open_():
+    with pytest.raises(mews.testing.BadInputError) as refused, open_():
         pass
     assert line in str(refused.value)
     assert "\n" not in str(refused.value)

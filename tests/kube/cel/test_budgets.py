@@ -3,7 +3,7 @@
 import pytest
 
 from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, weight, work_of
-from mews.kube.cel.evaluation import CostExceeded
+from mews.kube.cel.evaluation import CostExceededError
 from mews.kube.cel.expressions import program
 
 NAMES = {"b": [str(each) for each in range(2000)], "s": "x" * 100_000}
@@ -22,7 +22,7 @@ NAMES = {"b": [str(each) for each in range(2000)], "s": "x" * 100_000}
     ],
 )
 def test_a_rule_that_does_more_than_it_is_charged_for_is_ended(rule):
-    with pytest.raises(CostExceeded, match="actual cost limit exceeded"):
+    with pytest.raises(CostExceededError, match="actual cost limit exceeded"):
         program(rule).evaluate(NAMES)
 
 
@@ -63,16 +63,16 @@ def test_a_long_evaluation_asks_between_slices_and_comes_to_the_same():
 
 
 def test_the_pace_ends_an_evaluation_by_its_own_error():
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     class Ending:
         def go_on(self, steps):
-            raise Enough
+            raise EnoughError
 
     token = PACE.set(Ending())
     try:
-        with pytest.raises(Enough):
+        with pytest.raises(EnoughError):
             program("b.all(a, b.exists(c, c == 'none') || true)").evaluate(NAMES)
     finally:
         PACE.reset(token)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mews.kube.deviceplugin.port import Allocation, ContainerDevices, DeviceNode, Mount
-from mews.kube.emulated.kubelet.devices import AdmissionRejected, FileCheckpoint
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError, FileCheckpoint
 from tests.kube.emulated.kubelet.devices.stand import Stand, a_pod, container, until
 
 pytestmark = pytest.mark.wall
@@ -134,7 +134,7 @@ def test_a_foreign_plugin_registers_serves_pods_survives_a_kubelet_restart_and_d
 
             await foreign.kill()
             await until(lambda: stand.manager.node_resources() == {BOARD: (4, 0)})
-            with pytest.raises(AdmissionRejected, match="no healthy devices present"):
+            with pytest.raises(AdmissionRejectedError, match="no healthy devices present"):
                 await stand.run(a_pod("late", container("main", 1, BOARD)))
             assert Counter(foreign.events()) == {
                 "GetDevicePluginOptions": 2,
@@ -158,7 +158,7 @@ def test_a_foreign_plugin_killed_inside_allocate_is_told_as_an_eof(compiled, tmp
             admission = asyncio.create_task(stand.run(a_pod("p", container("main", 1, BOARD))))
             await until(lambda: "Allocate" in foreign.events())
             await foreign.kill()
-            with pytest.raises(AdmissionRejected) as rejected:
+            with pytest.raises(AdmissionRejectedError) as rejected:
                 await admission
             assert rejected.value.message == (
                 "Pod was rejected: Allocate failed due to rpc error: code = Unavailable "

@@ -81,15 +81,15 @@ def test_bytes_that_are_no_message_are_refused(data):
 
 
 def test_a_socket_path_beyond_107_bytes_is_refused_with_its_length(tmp_path):
-    from mews.kube.deviceplugin.errors import SocketPathTooLong
+    from mews.kube.deviceplugin.errors import SocketPathTooLongError
     from mews.kube.deviceplugin.sockets import url
     from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 
     base = Path("/" + "d" * 90)
     assert url(base / ("s" * 15)) == f"unix:{base}/{'s' * 15}"
-    with pytest.raises(SocketPathTooLong, match="has 108 bytes, at most 107"):
+    with pytest.raises(SocketPathTooLongError, match="has 108 bytes, at most 107"):
         url(base / ("s" * 16))
-    with pytest.raises(SocketPathTooLong, match="choose a shorter folder"):
+    with pytest.raises(SocketPathTooLongError, match="choose a shorter folder"):
         GrpcKubeletFolder(base / "much-too-long", tmp_path)
 
 

@@ -26,7 +26,7 @@ class DriverProgram:
     def build(self) -> Path:
         """The program, built where it is not there yet.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         if not self.place.is_file():
             part = self.place.with_name(f"{self.place.name}.part")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
 from tests.kube.kubeconfig.documents import Identity, written
@@ -61,7 +61,7 @@ def test_the_name_of_the_file_is_checked_and_the_certificate_is_shown(tmp_path: 
     async def main() -> None:
         async with server(identity, seen) as url:
             cluster = {"server": url, "certificate-authority-data": certificate}
-            with pytest.raises(Unavailable, match="IP address mismatch"):
+            with pytest.raises(UnavailableError, match="IP address mismatch"):
                 await ask(written(tmp_path, cluster, {"token": "t"}))
             named = {**cluster, "tls-server-name": "inside.example"}
             await ask(written(tmp_path, named, {"token": "t"}))
@@ -84,7 +84,7 @@ def test_a_plugin_that_fails_later_is_an_answer_that_is_missing(tmp_path: Path, 
 
             kube = HttpKube(url, token=token)
             try:
-                with pytest.raises(Unavailable, match="no credential"):
+                with pytest.raises(UnavailableError, match="no credential"):
                     await kube.get(NAMESPACES, "x")
             finally:
                 await kube.close()

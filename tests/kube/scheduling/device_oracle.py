@@ -17,7 +17,7 @@ from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.harness.ports.fence import Fence
-from mews.kube.api.errors import Conflict
+from mews.kube.api.errors import ConflictError
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of
 from mews.kube.api.resource_claims import DELETE_PROTECTION, allocation_of, results_of
 from mews.kube.api.resources import (
@@ -125,7 +125,7 @@ async def _attach(kube: KubeApi, case: DeviceCase, namespace: str) -> None:
         waiting = [result for result in results_of(claim) if result.get("bindingConditions")]
         if waiting and not claim["status"].get("devices"):
             claim["status"]["devices"] = [_attached(result, breaks=case.breaks) for result in waiting]
-            with contextlib.suppress(Conflict):
+            with contextlib.suppress(ConflictError):
                 await kube.replace(RESOURCE_CLAIMS, claim, subresource="status")
 
 

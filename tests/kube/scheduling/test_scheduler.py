@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Conflict, ServerError, Unavailable
+from mews.kube.api.errors import ConflictError, ServerError, UnavailableError
 from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import WatchEvent
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, Ties, load_plugin
-from mews.kube.scheduling.errors import BadPlugin, BadProfile
+from mews.kube.scheduling.errors import PluginDefinitionError, ProfileError
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from tests.kube.scheduling.world import GPU, World, default_profile, live
 
@@ -133,7 +133,10 @@ def test_a_binding_that_fails_gives_the_room_back_and_is_tried_again() -> None:
 def test_a_binding_whose_answer_is_lost_counts_as_what_the_api_says() -> None:
     async def story(world: World) -> None:
         await world.add_node("n", gpus=2)
-        plan: list[tuple[str, Exception]] = [("after", Unavailable("reset")), ("before", Unavailable("reset"))]
+        plan: list[tuple[str, Exception]] = [
+            ("after", UnavailableError("reset")),
+            ("before", UnavailableError("reset")),
+        ]
         world.scheduler(kube=Flaky(world, plan))
         await world.add("done", gpus=1)
         await world.add("lost", gpus=1)
@@ -239,7 +242,7 @@ def test_a_pod_bound_by_someone_else_that_has_ended_takes_no_room() -> None:
 def test_a_conflict_on_a_pod_still_pending_is_an_error_that_is_retried() -> None:
     async def story(world: World) -> None:
         await world.add_node("n", gpus=1)
-        world.scheduler(kube=Flaky(world, [("before", Conflict("try again"))]))
+        world.scheduler(kube=Flaky(world, [("before", ConflictError("try again"))]))
         await world.add("p", gpus=1)
         assert await world.until_bound("p", within_s=2) == pytest.approx(1.0, abs=0.02)
 
@@ -340,7 +343,7 @@ def test_two_runs_of_one_seed_write_the_same_bytes_whatever_the_hash_seed() -> N
     ],
 )
 def test_a_plugin_that_cannot_be_had_is_refused_in_one_line(reference: str, complaint: str) -> None:
-    with pytest.raises(BadPlugin) as refused:
+    with pytest.raises(PluginDefinitionError) as refused:
         load_plugin(reference)
     assert complaint in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -360,13 +363,13 @@ def test_a_plugin_is_had_by_module_and_callable_with_its_arguments() -> None:
 
 
 def test_profiles_that_contradict_themselves_are_refused() -> None:
-    with pytest.raises(BadProfile, match="may appear once only"):
+    with pytest.raises(ProfileError, match="may appear once only"):
         SchedulerConfig((default_profile(), default_profile()))
-    with pytest.raises(BadProfile, match="at least one"):
+    with pytest.raises(ProfileError, match="at least one"):
         SchedulerConfig(())
 
     async def story(world: World, profile: SchedulerProfile, complaint: str) -> None:
-        with pytest.raises(BadProfile, match=complaint):
+        with pytest.raises(ProfileError, match=complaint):
             world.scheduler(profile)
 
     wrong: list[tuple[SchedulerProfile, str]] = [

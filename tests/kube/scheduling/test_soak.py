@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import is_terminal, node_name_of
 from mews.kube.api.resources import NODES, PODS
 from tests.kube.scheduling.world import GPU, World, default_profile, live
@@ -63,7 +63,7 @@ async def act(world: World, rng: random.Random, alive: list[str], step: int) -> 
             alive.append(name)
         case "remove" | "finish" as verb if alive:
             name = alive.pop(rng.randrange(len(alive)))
-            with suppress(NotFound):  # preempted and buried
+            with suppress(NotFoundError):  # preempted and buried
                 await (world.remove(name) if verb == "remove" else world.finish(name))
         case "restart":
             await world.kill()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from mews.harness.commands.kubernetes_options import KubernetesOptions, with_kubernetes
-from mews.harness.errors import BadInput
+from mews.harness.errors import BadInputError
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.stack import Stack
 from mews.kube.system.facility import ChassisAddress, Facility, NodeCabling
@@ -102,7 +102,7 @@ def test_a_release_that_cannot_serve_it_is_refused_in_one_line(monkeypatch):
     stack = scenario.stack.model_copy(update={"systems": {"cohdi": CohdiOptions()}})
     asking = scenario.model_copy(update={"stack": stack})
     with pytest.raises(
-        BadInput, match=r"^--kubernetes: 1\.36: does not have what cohdi needs: resource\.k8s\.io/v9: [^\n]*$"
+        BadInputError, match=r"^--kubernetes: 1\.36: does not have what cohdi needs: resource\.k8s\.io/v9: [^\n]*$"
     ):
         with_kubernetes(asking, KubernetesOptions(release="1.36"))
 

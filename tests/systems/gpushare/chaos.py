@@ -20,7 +20,7 @@ from mews.harness.clusters.embedded.in_process import in_process_ports
 from mews.harness.options import RunOptions
 from mews.harness.run_context import begin_run
 from mews.harness.scenario.loader import parse_scenario
-from mews.kube.api.errors import NotFound, ServerError, Unavailable
+from mews.kube.api.errors import NotFoundError, ServerError, UnavailableError
 from mews.kube.api.objects import Object, annotations_of, is_terminal, key_of, node_name_of, phase_of, uid_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, WatchEvent
@@ -129,13 +129,13 @@ class TroubledKube:
         answer = await asyncio.shield(sent)
         if self._trouble.losses:
             self._trouble.losses -= 1
-            raise Unavailable("the answer is lost")
+            raise UnavailableError("the answer is lost")
         return answer
 
     async def _read(self, read: Callable[[], Any]) -> Any:
         if self._trouble.blind:
             self._trouble.blind -= 1
-            raise Unavailable("no answer by chance")
+            raise UnavailableError("no answer by chance")
         return await read()
 
     async def watch(self, *arguments: Any, **options: Any) -> AsyncIterator[WatchEvent]:
@@ -260,7 +260,7 @@ class ChaosCluster:
         while True:
             await rest(LOOKS_S)
             for host in "ab":
-                with contextlib.suppress(PluginError, Unavailable, LookupError):
+                with contextlib.suppress(PluginError, UnavailableError, LookupError):
                     await self._cluster.pod_resources(host)
 
     async def _judge_pods(self) -> None:
@@ -359,14 +359,14 @@ class ChaosCluster:
             try:
                 name = pods[which % len(pods)]["metadata"]["name"]
                 await self._cluster.kube.delete(PODS, name, namespace="default", options=DeleteOptions())
-            except NotFound:
+            except NotFoundError:
                 return
 
     async def _heal(self, host: str) -> None:
         try:
             name, body = f"{names.UNHEALTHY_PREFIX}{host}", {"data": {"gpus": ""}}
             await self._cluster.kube.patch(CONFIGMAPS, name, body, namespace="kube-system")
-        except NotFound:
+        except NotFoundError:
             return
 
     # The end

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.deviceplugin.port import PluginError
 from mews.systems.gpushare import names
@@ -135,7 +135,7 @@ class ClosedLedger:
 
         async def refused(resource: Any, *given: Any, **options: Any) -> Any:
             if resource == CONFIGMAPS:
-                raise Unavailable("no")
+                raise UnavailableError("no")
             return await method(resource, *given, **options)
 
         return refused if name in ("create", "replace") else method

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.deviceplugin.port import PluginError
 from mews.systems.gpushare import names
@@ -39,7 +39,7 @@ class TroubledApi:
 
         async def asked(resource: Any, *given: Any, **options: Any) -> Any:
             if self.fails(name, resource, given[-1] if given else None):
-                raise Unavailable("no answer")
+                raise UnavailableError("no answer")
             return await method(resource, *given, **options)
 
         return asked

@@ -196,7 +196,7 @@ def test_some_order_gives_memory_twice_where_the_ledger_is_written_without_its_v
         if known is None:
             try:
                 return await write(self, node, None, entries)
-            except ledger.Conflict:
+            except ledger.ConflictError:
                 await self.read(node)
                 known = self._known(node)
         there = await self._kube.get(ledger.CONFIGMAPS, known["metadata"]["name"], namespace=self._namespace)

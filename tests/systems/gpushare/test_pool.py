@@ -15,7 +15,7 @@ from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
 from mews.harness.ports.nvml import LocalNvml
 from mews.harness.scenario.loader import load_scenario
-from mews.kube.api.errors import Conflict
+from mews.kube.api.errors import ConflictError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import KubeApi
@@ -309,7 +309,7 @@ async def promised(ledgers: NodeLedgers, kube: KubeApi, name: str) -> str | None
     for _ in range(3):
         try:
             gpu = await ledgers.promise(there, 4, Sharing("n", GPUS, []), stands)
-        except Conflict:
+        except ConflictError:
             await ledgers.read("n")
             continue
         return gpu.uuid if gpu is not None else None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.api.resources import CRDS
 from mews.systems.kod2.install import TFJOBS, crd, crd_text
 from tests.systems.kod2.test_operator import job, on_cluster
@@ -40,7 +40,7 @@ def test_the_template_is_held_to_its_schema_and_what_pods_have_not_is_dropped():
         ):
             wrong = job()
             wrong["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0] |= change
-            with pytest.raises(Invalid, match=place):
+            with pytest.raises(InvalidError, match=place):
                 await bench.create(wrong)
         odd = job()
         odd["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["nonsense"] = True

@@ -6,7 +6,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.api.objects import clone
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import Patch
@@ -144,7 +144,7 @@ def test_replicas_of_a_running_job_act_within_the_bounds_and_are_refused_beyond(
         selector = (await bench.status())["elastic"]["selector"]
         assert len((await bench.kube.list(PODS, namespace="default", label_selector=selector)).items) == 3
         for wrong in (1, 6):
-            with pytest.raises(Invalid, match="within elasticPolicy's minReplicas and maxReplicas"):
+            with pytest.raises(InvalidError, match="within elasticPolicy's minReplicas and maxReplicas"):
                 await scale(bench, wrong)
         assert (await bench.status())["elastic"]["replicas"] == 3
 

@@ -16,7 +16,7 @@ from mews.harness.scenario.model import Scenario
 from mews.kube.api.objects import condition_of
 from mews.kube.api.resources import NAMESPACES, NODES, Resource
 from mews.systems.kod2.install import TFJOBS
-from tests.upstream.building import TRAINING_OPERATOR, NotBuilt
+from tests.upstream.building import TRAINING_OPERATOR, NotBuiltError
 
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
@@ -56,7 +56,7 @@ def public_jobs():
     """All of them; those of the module only where it can be had."""
     try:
         folder = TRAINING_OPERATOR.source() / "examples" / "tensorflow"
-    except NotBuilt:
+    except NotBuiltError:
         files = V1_0
     else:
         files = [*V1_0, *(folder / name for name in V1_9)]
@@ -111,7 +111,7 @@ def test_public_jobs_succeed_in_virtual_time():
 def test_all_four_examples_of_the_module_are_among_them_where_go_is_there():
     try:
         TRAINING_OPERATOR.source()
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(str(error))
     assert len(public_jobs()) == 7
 

@@ -13,7 +13,7 @@ import mews.systems.kod2
 from benchmarks.kod2_hostile import HOSTILE, good, hostile, prepare, run, scenario, succeeded
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
-from mews.kube.api.errors import ApiError, Invalid
+from mews.kube.api.errors import ApiError, InvalidError
 from mews.kube.api.objects import clone, condition_of
 from mews.kube.api.resources import CONFIGMAPS, LIMIT_RANGES, NAMESPACES, NODES, PODS
 from mews.kube.client.informer import Informer
@@ -166,7 +166,7 @@ def test_a_status_that_the_server_does_not_take_holds_up_nobody_else(monkeypatch
 
     async def refused(self, decision):
         if decision.job == "default/j":
-            raise Invalid("not this one")
+            raise InvalidError("not this one")
         await act(self, decision)
 
     async def test(bench):

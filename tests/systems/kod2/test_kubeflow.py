@@ -8,13 +8,13 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.scenario.stack import DefaultSchedulerOptions
-from mews.kube.api.errors import Invalid, NotFound
+from mews.kube.api.errors import InvalidError, NotFoundError
 from mews.kube.api.objects import condition_of
 from mews.kube.api.resources import EVENTS, LIMIT_RANGES, SERVICES
 from mews.kube.client.port import Patch
 from mews.systems.kod2.config import OperatorConfig, config_of
 from mews.systems.kod2.defaults import JobDefaults
-from mews.systems.kod2.errors import BadTFJob, Kod2ConfigError
+from mews.systems.kod2.errors import Kod2ConfigError, TFJobError
 from mews.systems.kod2.install import TFJOBS
 from mews.systems.kod2.podspec import pod_of_task, service_of_task
 from mews.systems.kod2.tfjob import read_tfjob
@@ -188,9 +188,9 @@ def test_a_job_of_another_manager_is_left_alone_and_its_manager_stays(scheduling
         await asyncio.sleep(30)
         assert await bench.status() == {} and await bench.pods() == {}
         for change in ({"runPolicy": {"managedBy": "kubeflow.org/training-operator"}}, {"runPolicy": None}):
-            with pytest.raises(Invalid, match="managedBy is immutable"):
+            with pytest.raises(InvalidError, match="managedBy is immutable"):
                 await bench.kube.patch(TFJOBS, "j", {"spec": change}, kind=Patch.MERGE, namespace="default")
-        with pytest.raises(Invalid, match="managedBy"):
+        with pytest.raises(InvalidError, match="managedBy"):
             await bench.create(job("k", runPolicy={"managedBy": "somebody"}))
 
     on_cluster(test, scheduling=scheduling)
@@ -218,7 +218,7 @@ def test_a_job_is_deleted_after_its_time_to_live_with_an_event():
         await bench.create(job(runPolicy={"ttlSecondsAfterFinished": 5}))
         await bench.until("Succeeded")
         await asyncio.sleep(20)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await bench.status()
         assert ("SuccessfulDeleteJob", "Deleted job: j") in await events(bench)
 
@@ -343,5 +343,5 @@ def test_a_service_has_all_ports_of_the_container():
 def test_bounds_need_workers():
     given = tfjob(1, elastic={})
     del given["spec"]["tfReplicaSpecs"]["Worker"]
-    with pytest.raises(BadTFJob, match=r"spec.elasticPolicy: bounds the workers, and spec.tfReplicaSpecs has none"):
+    with pytest.raises(TFJobError, match=r"spec.elasticPolicy: bounds the workers, and spec.tfReplicaSpecs has none"):
         read_tfjob(given)

@@ -11,7 +11,7 @@ import mews.fixtures
 from mews.harness.clock import run_virtual
 from mews.harness.clusters import open_cluster
 from mews.harness.scenario.model import Scenario
-from mews.kube.api.errors import Invalid, NotFound, Unavailable
+from mews.kube.api.errors import InvalidError, NotFoundError, UnavailableError
 from mews.kube.api.objects import condition_of
 from mews.kube.api.resources import EVENTS, NODES, PODS, SERVICES
 from mews.kube.client.port import Patch
@@ -127,7 +127,7 @@ def test_a_finished_job_goes_with_all_it_owns_after_its_time_to_live():
         await asyncio.sleep(15)
         await bench.status()
         await asyncio.sleep(30)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await bench.status()
         assert await bench.pods() == {}
 
@@ -205,7 +205,7 @@ def test_the_schema_refuses_what_it_knows_to_be_wrong():
         ):
             wrong = job()
             wrong["spec"] |= change
-            with pytest.raises(Invalid, match=word):
+            with pytest.raises(InvalidError, match=word):
                 await bench.create(wrong)
 
     on_cluster(test)
@@ -325,7 +325,7 @@ class Moody:
     def _moody(self, what):
         self.left[what] -= 1
         if self.left[what] >= 0:
-            raise Unavailable(f"{what} did not reach the API")
+            raise UnavailableError(f"{what} did not reach the API")
 
     async def create(self, resource, obj, **more):
         if resource is PODS:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mews.kube.api.objects import seconds
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import TFJobError
 from mews.systems.kod2.outcome import is_training, outcome_of
 from mews.systems.kod2.podspec import pod_of_task, service_of_task, tf_config
 from mews.systems.kod2.status import finished, holds, with_condition
@@ -55,7 +55,7 @@ def test_bounds_default_to_one_and_replicas_and_a_job_without_them_is_rigid():
 
 @pytest.mark.parametrize("bounds", [{"minReplicas": 3}, {"maxReplicas": 1}, {"minReplicas": 2, "maxReplicas": 1}])
 def test_bounds_that_do_not_hold_the_replicas_are_refused(bounds):
-    with pytest.raises(BadTFJob, match="1 <= minReplicas <= replicas <= maxReplicas"):
+    with pytest.raises(TFJobError, match="1 <= minReplicas <= replicas <= maxReplicas"):
         read_tfjob(tfjob(2, elastic=bounds))
 
 
@@ -69,7 +69,7 @@ def test_bounds_that_do_not_hold_the_replicas_are_refused(bounds):
     ],
 )
 def test_a_bad_job_is_refused_in_words_for_its_author(roles, message):
-    with pytest.raises(BadTFJob, match=message):
+    with pytest.raises(TFJobError, match=message):
         read_tfjob({"metadata": {"name": "j", "namespace": "ns", "uid": "u"}, "spec": {"tfReplicaSpecs": roles}})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mews.harness.clock import run_virtual
 from mews.harness.ports.fence import Fence, Fenced
-from mews.kube.api.errors import NotFound, Unavailable
+from mews.kube.api.errors import NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, is_terminal
 from mews.kube.api.resources import CRDS, LEASES, PODS, Resource
 from mews.kube.client.port import WatchEvent
@@ -52,7 +52,7 @@ class StaleKube(InProcessKube):
 
     def _reach(self) -> None:
         if self.silent:
-            raise Unavailable("no answer")
+            raise UnavailableError("no answer")
 
     async def get(self, resource: Resource, name: str, **options: Any) -> Object:
         if resource == LEASES:
@@ -138,7 +138,7 @@ class DeviceWorld(World):
     async def install(self) -> None:
         try:
             await self.kube.get(CRDS, "devices.scheduling.koordinator.sh")
-        except NotFound:
+        except NotFoundError:
             await install_kind(self.kube, dict(device_definition()))
             await install_kind(self.kube, dict(pod_group_definition()))
 

@@ -20,7 +20,7 @@ from mews.harness.ports.fence import Fence
 from mews.harness.ports.hosts import LocalHosts
 from mews.harness.ports.nvml import LocalNvml
 from mews.harness.ports.runtime_hooks import LocalHooks
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, uid_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Pace, stream
@@ -101,7 +101,7 @@ class NodeBench:
     async def _once(self) -> None:
         try:
             await self.kube.get(NODES, self.name)
-        except NotFound:
+        except NotFoundError:
             await self.begin()
 
     async def pod(

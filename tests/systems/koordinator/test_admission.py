@@ -14,7 +14,7 @@ from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.systems.koordinator import names
 from mews.systems.koordinator.admission import has_devices, json_patch, mutated, refused_binding
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 
 K, S = "koordinator.sh/", "kubernetes.io/"
 PLAIN = {"cpu": "4", "memory": "8Gi"}
@@ -96,20 +96,22 @@ def test_a_pod_without_devices_is_none_of_ours() -> None:
 
 def test_an_amount_that_is_said_twice_and_differently_is_refused() -> None:
     with pytest.raises(
-        InvalidRequest, match=r"container main: kubernetes\.io/gpu-core: 60: it is requested as 50 as well"
+        InvalidRequestError, match=r"container main: kubernetes\.io/gpu-core: 60: it is requested as 50 as well"
     ):
         made(pod({K + "gpu-core": "50", S + "gpu-core": "60"}))
 
 
 def test_an_amount_under_two_names_is_refused_as_the_scheduler_would() -> None:
-    with pytest.raises(InvalidRequest, match=r"container main: koordinator\.sh/gpu is requested under two names"):
+    with pytest.raises(InvalidRequestError, match=r"container main: koordinator\.sh/gpu is requested under two names"):
         made(pod({K + "gpu": "50", S + "gpu": "50"}))
     by_both_sides = made(pod({S + "gpu": "50"}, {K + "gpu": "50"}))
     assert by_both_sides["limits"] == {K + "gpu-core": "50", K + "gpu-memory-ratio": "50", K + "gpu.shared": "1"}
 
 
 def test_a_pod_with_devices_that_somebody_has_placed_already_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match=r"spec\.nodeName: n: a pod that asks for devices is placed by koord-sch"):
+    with pytest.raises(
+        InvalidRequestError, match=r"spec\.nodeName: n: a pod that asks for devices is placed by koord-sch"
+    ):
         made(pod({"nvidia.com/gpu": "1"}, nodeName="n"))
     plain = pod(PLAIN, nodeName="n")
     assert mutated(plain, scheduler=names.SCHEDULER, device_plugin=True) is plain

@@ -16,7 +16,7 @@ from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, to_text
 from mews.kube.emulated.kubelet.devices.holdings import Holding
 from mews.kube.runtimehook.port import HookedContainer, HookRequest
 from mews.systems.koordinator import names
-from mews.systems.koordinator.checkpoint import BadCheckpoint, adopted, read_checkpoint
+from mews.systems.koordinator.checkpoint import CheckpointFormatError, adopted, read_checkpoint
 from mews.systems.koordinator.devices import CheckpointEntry
 from mews.systems.koordinator.koordlet_config import KoordletConfig
 from mews.systems.koordinator.visible import IndexedGpu, visible_ids, visible_text
@@ -62,7 +62,7 @@ def test_our_kubelet_s_own_file_is_read_and_an_empty_one_too() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"Data": {"PodDeviceEntries": [{}]}}', '{"Data": 1}'])
 def test_a_file_that_is_none_is_one_line(text: str) -> None:
-    with pytest.raises(BadCheckpoint, match=r"must be a checkpoint of kubelet 1\.34"):
+    with pytest.raises(CheckpointFormatError, match=r"must be a checkpoint of kubelet 1\.34"):
         read_checkpoint(text)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Conflict
+from mews.kube.api.errors import ConflictError
 from mews.kube.api.objects import annotations_of
 from mews.kube.scheduling.framework import SUCCESS
 from mews.kube.scheduling.handle import ProfileHandle
@@ -108,7 +108,7 @@ async def _as_sent(world: DeviceWorld, bind: Any) -> None:
     uid = (await world.get("a"))["metadata"]["uid"]
     await asyncio.sleep(2.0)
     options = {"uid": uid} if DeviceNotes.bind is unversioned else {"uid": uid, "resource_version": version}
-    with suppress(Conflict):
+    with suppress(ConflictError):
         await bind("default", "a", "n", **options)
 
 

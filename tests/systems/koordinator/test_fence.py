@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object, annotations_of, node_name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -108,7 +108,7 @@ class LostAnswer(InProcessKube):
         patched = await super().patch(resource, name, body, **options)
         if resource == PODS and (body.get("metadata") or {}).get("annotations", {}).get(ALLOCATED) and not self.lost:
             self.lost += 1
-            raise Unavailable("the connection broke")
+            raise UnavailableError("the connection broke")
         return patched
 
 

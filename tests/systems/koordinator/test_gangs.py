@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.devices import DeviceLink, NodeDeviceReport
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.experiment.nodes import cube_mesh, nvswitch, pcie_only
 from mews.systems.koordinator.gangs import GangMember, gang_of, place_gang
 from mews.systems.koordinator.names import HINT, MIN_AVAILABLE, POD_GROUP
@@ -127,7 +127,7 @@ def test_labels_make_a_gang() -> None:
     assert gang_of({}) is None
     label = gang_of({POD_GROUP: "a", MIN_AVAILABLE: "2"})
     assert label is not None and (label.name, label.min_available) == ("a", 2)
-    with pytest.raises(InvalidRequest, match="must be a number from 1"):
+    with pytest.raises(InvalidRequestError, match="must be a number from 1"):
         gang_of({POD_GROUP: "a", MIN_AVAILABLE: "two"})
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.emulated.kubelet.devices.errors import AdmissionRejected
+from mews.kube.emulated.kubelet.devices.errors import AdmissionRejectedError
 from mews.systems.koordinator import names, usage
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.checkpoint import adopted, read_checkpoint
@@ -45,7 +45,7 @@ def restarted(init: int, main: int) -> tuple[str, str]:
         try:
             await stand.manager.admit(pod, running={"main"})
             told.append("")
-        except AdmissionRejected as rejected:
+        except AdmissionRejectedError as rejected:
             told.append(rejected.reason)
 
     run_virtual(story)

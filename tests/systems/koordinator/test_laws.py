@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mews.kube.api.errors import Conflict
+from mews.kube.api.errors import ConflictError
 from mews.kube.scheduling.framework import SUCCESS, Status
 from mews.kube.system.invariant import Breach
 from mews.systems.koordinator import cache, coscheduling, hook, plugin, policy, usage
@@ -353,7 +353,7 @@ def joint_devices_are_chosen_apart(patch: pytest.MonkeyPatch) -> None:
 
 def a_refused_binding_is_not_undone(patch: pytest.MonkeyPatch) -> None:
     async def refuse(*_: Any) -> None:
-        raise Conflict("planted")
+        raise ConflictError("planted")
 
     patch.setattr(DeviceNotes, "bind", refuse)
     patch.setattr(DeviceNotes, "clear", nothing)

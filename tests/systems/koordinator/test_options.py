@@ -12,7 +12,7 @@ from mews.harness.scenario.loader import load_scenario
 from mews.systems.koordinator.__main__ import config_of
 from mews.systems.koordinator.admission import has_devices, mutated, refused_binding
 from mews.systems.koordinator.devices import NodeDeviceReport, as_object, parse
-from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest, KoordinatorConfigError
+from mews.systems.koordinator.errors import BadDeviceError, InvalidRequestError, KoordinatorConfigError
 from mews.systems.koordinator.gangs import gang_of
 from mews.systems.koordinator.names import ISOLATION, MIN_AVAILABLE, PARTITION_POLICY, POD_GROUP, RATIO
 from mews.systems.koordinator.requests import ask_of
@@ -86,13 +86,13 @@ def test_a_value_of_a_file_that_its_field_cannot_have_is_refused_in_one_line(
 
 
 def test_a_gang_s_size_without_its_name_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="must come with the name of a gang"):
+    with pytest.raises(InvalidRequestError, match="must come with the name of a gang"):
         gang_of({MIN_AVAILABLE: "2"})
     assert gang_of({MIN_AVAILABLE: "2", POD_GROUP: "g"}) is not None
 
 
 def test_isolation_by_something_unknown_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="'else': must be HAMi-core"):
+    with pytest.raises(InvalidRequestError, match="'else': must be HAMi-core"):
         ask_of({"koordinator.sh/gpu": 50}, {}, labels={ISOLATION: "else"})
     assert ask_of({"koordinator.sh/gpu": 50}, {}, labels={ISOLATION: "HAMi-core"})
 
@@ -103,7 +103,7 @@ def test_a_policy_of_partitions_that_is_not_known_makes_a_device_object_unreadab
         device["metadata"]["labels"] = {PARTITION_POLICY: policy}
         assert parse(device).honours_partitions == honours
     device["metadata"]["labels"] = {PARTITION_POLICY: "honour"}
-    with pytest.raises(BadDeviceObject, match="'honour': must be Honor or Prefer"):
+    with pytest.raises(BadDeviceError, match="'honour': must be Honor or Prefer"):
         parse(device)
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mews.kube.api.selectors import match_expressions
 from mews.systems.koordinator.allocations import allocations_of, parse_allocations
-from mews.systems.koordinator.checkpoint import BadCheckpoint, read_checkpoint
+from mews.systems.koordinator.checkpoint import CheckpointFormatError, read_checkpoint
 from mews.systems.koordinator.devices import parse
-from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
+from mews.systems.koordinator.errors import BadDeviceError, InvalidRequestError
 from mews.systems.koordinator.gang_plans import gang_key
 from mews.systems.koordinator.hints import hints_of
 from mews.systems.koordinator.names import (
@@ -107,7 +107,7 @@ def test_an_annotation_of_devices(text: str) -> None:
     pod = {"metadata": {"name": "p", "namespace": "n", "annotations": {ALLOCATED: text}}}
     try:
         found = allocations_of(pod)
-    except BadDeviceObject as error:
+    except BadDeviceError as error:
         one_line(error)
     else:
         NodeUse.of(parse({"metadata": {"name": "n"}})).plus(PodUse("p", "n/p", found)).minus("p")
@@ -118,7 +118,7 @@ def test_an_annotation_of_devices(text: str) -> None:
 def test_an_annotation_of_devices_of_its_shape(by_type: dict[str, Any]) -> None:
     try:
         parse_allocations(json.dumps(by_type))
-    except BadDeviceObject as error:
+    except BadDeviceError as error:
         one_line(error)
 
 
@@ -127,7 +127,7 @@ def test_an_annotation_of_devices_of_its_shape(by_type: dict[str, Any]) -> None:
 def test_hints(key: str, text: str) -> None:
     try:
         found = hints_of({key: text})
-    except InvalidRequest as error:
+    except InvalidRequestError as error:
         one_line(error)
         return
     for hint in found.by_type.values():
@@ -140,7 +140,7 @@ def test_hints(key: str, text: str) -> None:
 def test_a_selector_that_was_let_in_can_be_asked(selector: dict[str, Any]) -> None:
     try:
         found = hints_of({HINT: json.dumps({"gpu": {"selector": selector}})})
-    except InvalidRequest as error:
+    except InvalidRequestError as error:
         one_line(error)
         return
     read = found.by_type["gpu"].selector
@@ -161,7 +161,7 @@ DEVICE = st.dictionaries(
 def test_a_device_object(spec: Any) -> None:
     try:
         NodeUse.of(parse({"metadata": {"name": "n"}, "spec": spec}))
-    except BadDeviceObject as error:
+    except BadDeviceError as error:
         one_line(error)
 
 
@@ -170,7 +170,7 @@ def test_a_device_object(spec: Any) -> None:
 def test_the_annotations_of_a_device_object(key: str, text: str) -> None:
     try:
         parse({"metadata": {"name": "n", "annotations": {key: text}}})
-    except BadDeviceObject as error:
+    except BadDeviceError as error:
         one_line(error)
 
 
@@ -179,7 +179,7 @@ def test_the_annotations_of_a_device_object(key: str, text: str) -> None:
 def test_a_kubelet_s_checkpoint(text: str) -> None:
     try:
         read_checkpoint(text)
-    except BadCheckpoint as error:
+    except CheckpointFormatError as error:
         one_line(error)
 
 

@@ -18,7 +18,7 @@ from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.state import state_beside, write_state
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.clock import Clock, stream
 from mews.kube.deviceplugin.port import Allocation
@@ -102,7 +102,7 @@ async def _lives(folder: Path) -> None:
         while True:
             try:
                 report = parse(await kube.get(names.DEVICES, "four"))
-            except NotFound:
+            except NotFoundError:
                 report = None
             # The node's status is written after the Device, as one more request.
             shown = (await kube.get(NODES, "four")).get("status", {}).get("allocatable", {})

@@ -9,7 +9,7 @@ import pytest
 
 from mews.emulator.host.joints import host_report
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES
 from mews.systems.koordinator import names
@@ -354,7 +354,7 @@ def test_a_device_object_that_somebody_deletes_is_written_again() -> None:
         async with bench.running():
             await asyncio.sleep(2)
             await bench.kube.delete(names.DEVICES, "four")
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await bench.device()
             await asyncio.sleep(1)
             assert len((await bench.report()).devices) == 4

@@ -19,7 +19,7 @@ import pytest
 from mews.certificates import make_certificates
 from mews.harness.clusters.embedded.served_services import ServedServices
 from mews.harness.ports.fence import Fence
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.clock import Clock, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -49,7 +49,7 @@ async def _until(kube: InProcessKube, authorities: list[str]) -> None:
         try:
             if await _asked(kube) == "".join(authorities):
                 return
-        except NotFound:  # not registered yet
+        except NotFoundError:  # not registered yet
             await asyncio.sleep(0.05)
 
 

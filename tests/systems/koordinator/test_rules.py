@@ -13,7 +13,7 @@ from mews.kube.api.quantities import whole
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.names import CORE, MEMORY, RATIO
 from mews.systems.koordinator.requests import ask_of, parse_demands
 from mews.systems.koordinator.usage import NodeUse, PodUse
@@ -51,7 +51,7 @@ def test_each_rule_of_the_contract_is_held_by_tests_and_scenarios_that_are_there
 def test_a_request_is_what_its_row_says(row: RequestRow) -> None:
     asked = {name: whole(text) for name, text in row.asks.items()}
     if row.invalid is not None:
-        with pytest.raises(InvalidRequest, match=re.escape(row.invalid)):
+        with pytest.raises(InvalidRequestError, match=re.escape(row.invalid)):
             parse_demands(asked)
         return
     (demand,) = parse_demands(asked)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mews.kube.api.errors import ApiError, Invalid
+from mews.kube.api.errors import ApiError, InvalidError
 from mews.kube.api.quantities import whole
 from mews.kube.api.resources import NODES, PODS
 from mews.systems.koordinator.admission import mutated
@@ -70,7 +70,7 @@ def test_requests_without_limits_are_refused_by_an_api_server(text: str) -> None
     async def story(world: DeviceWorld) -> None:
         container = {"name": "c", "image": "x", **yaml.safe_load(text)}
         pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}}
-        with pytest.raises(Invalid, match="Limit must be set for non overcommitable resources"):
+        with pytest.raises(InvalidError, match="Limit must be set for non overcommitable resources"):
             await world.kube.create(PODS, pod, namespace="default")
 
     play(story)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mews.kube.api.errors import AlreadyExists, NotFound
+from mews.kube.api.errors import AlreadyExistsError, NotFoundError
 from mews.kube.api.objects import is_terminal, node_name_of
 from mews.kube.api.resources import NODES as NODES_KIND
 from mews.kube.api.resources import PODS
@@ -80,7 +80,7 @@ class Chance:
                 pods = (await self.world.kube.list(PODS)).items
                 if pods:
                     pod = self.rng.choice(pods)["metadata"]["name"]
-                    with suppress(NotFound):  # a more urgent one may have taken its place meanwhile
+                    with suppress(NotFoundError):  # a more urgent one may have taken its place meanwhile
                         await (self.world.remove(pod) if what == "remove" else self.world.finish(pod))
             case "crash":
                 await self.crash()
@@ -93,10 +93,10 @@ class Chance:
             case "kubelet":
                 await self.restart_kubelet(node)
             case "device-gone":
-                with suppress(NotFound):
+                with suppress(NotFoundError):
                     await self.world.kube.delete(DEVICES, node)
             case "device-back":
-                with suppress(AlreadyExists):
+                with suppress(AlreadyExistsError):
                     await self.world.kube.create(DEVICES, as_object(self.report(node)))
             case "sick":
                 minor = self.rng.randrange(3)
@@ -149,7 +149,7 @@ class Chance:
         await a_while(self.rng.choice((0.0, 0.0, 0.2)))
 
     async def publish(self, node: str) -> None:
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await self.world.report(self.report(node))
 
     async def hold(self, node: str) -> None:

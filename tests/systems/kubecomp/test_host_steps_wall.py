@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from mews.kube.system.files import FolderTree
-from mews.kube.system.gpu_driver import DriverMissing, NvidiaSmi
-from mews.kube.system.host_steps import HostSteps, RemovalRefused
+from mews.kube.system.gpu_driver import DriverMissingError, NvidiaSmi
+from mews.kube.system.host_steps import HostSteps, RemovalRefusedError
 from mews.systems.kubecomp.config import Timing
 from tests.emulator.hostd.test_served_hosts import FUSE, Served, short_folder
 
@@ -71,7 +71,7 @@ def test_a_process_with_nvml_open_is_named_and_keeps_its_gpu(served):
     async def refused():
         steps = steps_of(served, holder_patience_s=0.5)
         place = await steps.find(UUID)
-        with pytest.raises(RemovalRefused, match=rf"^in use by .*python.* \(pid {holder.pid}\)$"):
+        with pytest.raises(RemovalRefusedError, match=rf"^in use by .*python.* \(pid {holder.pid}\)$"):
             await steps.take_out(place)
         assert not await NvidiaSmi(str(nvml / "nvidia-smi")).draining(place.bdf)
 
@@ -92,7 +92,7 @@ def test_a_process_with_nvml_open_is_named_and_keeps_its_gpu(served):
 def test_where_nvidia_smi_is_missing_remove_is_all_there_is(served):
     async def walk():
         steps = steps_of(served, program=str(served.folder / "nothing"))
-        with pytest.raises(DriverMissing):
+        with pytest.raises(DriverMissingError):
             await NvidiaSmi(str(served.folder / "nothing")).draining("0000:23:00.0")
         place = await steps.find(UUID)
         await steps.take_out(place)

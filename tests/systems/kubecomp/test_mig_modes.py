@@ -13,7 +13,7 @@ from mews.harness.clock import run_virtual
 from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.system.files import FolderTree
-from mews.kube.system.gpu_driver import DriverRefusal, NvidiaSmi
+from mews.kube.system.gpu_driver import DriverRefusalError, NvidiaSmi
 from mews.kube.system.host_steps import HostSteps
 from mews.systems.kubecomp import policy
 from mews.systems.kubecomp.config import Timing
@@ -89,7 +89,7 @@ def test_instances_count_at_once_and_the_mode_when_the_driver_is_asked_again():
     assert play(scene) == [f"GPU GPU-{name} is not offered: it is in MIG mode" for name in "ab"]
 
 
-@pytest.mark.parametrize("trouble", [DriverRefusal("busy"), TimeoutError()])
+@pytest.mark.parametrize("trouble", [DriverRefusalError("busy"), TimeoutError()])
 def test_while_driver_or_files_do_not_answer_the_last_answer_stands(trouble):
     async def scene(steps, modes):
         steps.on = {FREE[0]}

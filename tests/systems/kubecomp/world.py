@@ -22,7 +22,7 @@ from mews.harness.ports.deviceplugin import LocalKubeletFolder
 from mews.harness.ports.fence import Fence, Fenced
 from mews.harness.ports.hardware_control import LocalHardwareControl
 from mews.harness.ports.hosts import LocalDriver, LocalHosts
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object, condition_of, phase_of
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from mews.kube.chassis.dialects import client_of
@@ -440,7 +440,7 @@ class _Flaky:
 
     async def _call(self, method: Any, *args: Any, **kwargs: Any) -> Any:
         if self._world.api_is_down.is_set():
-            raise Unavailable("connection refused")
+            raise UnavailableError("connection refused")
         return await method(*args, **kwargs)
 
     async def _stream(self, method: Any, *args: Any, **kwargs: Any) -> Any:
@@ -452,7 +452,7 @@ class _Flaky:
                 await asyncio.wait((event, down), return_when=asyncio.FIRST_COMPLETED)
                 if down.done():
                     event.cancel()
-                    raise Unavailable("connection reset")
+                    raise UnavailableError("connection reset")
                 if (found := event.result()) is None:
                     return
                 yield found

@@ -14,7 +14,7 @@ from tests.systems.kod2.kubeflow.oracle import TFJOBS
 from tests.systems.koordinator.upstream.oracle import DEVICE_SHARE
 from tests.systems.koordinator.webhooks.oracle import MUTATING, VALIDATING
 from tests.systems.kubecomp.equation.oracle import EQUATION
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 from tests.upstream.oracles.model import Oracle
 
 ORACLES: Mapping[str, Oracle] = {
@@ -42,7 +42,7 @@ def _asked(oracle: Oracle, seed: int, cases: int, *, write: bool) -> int:
         if write and oracle.golden is not None:
             oracle.record()
         found = oracle.compare(range(seed, seed + cases))
-    except NotBuilt as error:
+    except NotBuiltError as error:
         sys.stderr.write(f"{oracle.name}: {error}\n")
         return 3
     sys.stdout.write("".join(f"{oracle.name}: {line}\n" for line in found.lines()))

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.upstream.building import ModuleTests, NotBuilt, cache_folder, run_go
+from tests.upstream.building import ModuleTests, NotBuiltError, cache_folder, run_go
 
 _ANSWER_S = 300
 
@@ -35,7 +35,7 @@ class UpstreamAnswers:
     def built(self) -> Path:
         """The program, built where it is not there yet.
 
-        Raises NotBuilt with the reason.
+        Raises NotBuiltError with the reason.
         """
         key = hashlib.sha256(self.source.read_bytes() + self.package.encode()).hexdigest()[:12]
         out = cache_folder() / f"{self.package.rpartition('/')[2]}-{key}-{self.version}.test"
@@ -59,7 +59,7 @@ class UpstreamAnswers:
     def to(self, cases: Iterable[Any]) -> Sequence[Any]:
         """What upstream answers to each.
 
-        Raises NotBuilt where the program cannot be built or fails.
+        Raises NotBuiltError where the program cannot be built or fails.
         """
         program = self.built()
         with TemporaryDirectory(prefix="mews-answers-") as folder:
@@ -69,5 +69,5 @@ class UpstreamAnswers:
             command = [str(program), "-test.run", "^TestMewsAnswers$"]
             done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=_ANSWER_S)
             if done.returncode != 0:
-                raise NotBuilt(f"{program.name}: {(done.stdout + done.stderr).strip()[-500:]}")
+                raise NotBuiltError(f"{program.name}: {(done.stdout + done.stderr).strip()[-500:]}")
             return [json.loads(line) for line in answered.read_text(encoding="utf-8").splitlines()]

@@ -20,11 +20,11 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @dataclass(frozen=True)
 class Oracle:
-    """``theirs``: what the other side answers to cases (raises NotBuilt where it cannot be had), which ``read`` makes
-    an Answer. ``row_of``: the row of the table of differences that a difference is of, "" for none; ``rows``: all of
-    them, which stand in ``page`` below ``heading``. ``cases``: how many are drawn where nobody says it. ``golden``: the
-    file of recorded answers to the first ``recorded`` cases and to ``more`` (other questions), for where there is no
-    oracle."""
+    """``theirs``: what the other side answers to cases (raises NotBuiltError where it cannot be had), which ``read``
+    makes an Answer. ``row_of``: the row of the table of differences that a difference is of, "" for none; ``rows``: all
+    of them, which stand in ``page`` below ``heading``. ``cases``: how many are drawn where nobody says it. ``golden``:
+    the file of recorded answers to the first ``recorded`` cases and to ``more`` (other questions), for where there is
+    no oracle."""
 
     name: str
     drawn: Callable[[int], Case]
@@ -41,7 +41,7 @@ class Oracle:
     more: Sequence[Case] = field(default=())
 
     def compare(self, seeds: Sequence[int]) -> Comparison:
-        """Both answers to each of these cases. Raises NotBuilt."""
+        """Both answers to each of these cases. Raises NotBuiltError."""
         cases = [self.drawn(seed) for seed in seeds]
         return self._compared(seeds, cases, self.theirs(cases))
 
@@ -66,7 +66,7 @@ class Oracle:
     # Recorded answers
 
     def record(self) -> None:
-        """Write the golden file anew. Raises NotBuilt."""
+        """Write the golden file anew. Raises NotBuiltError."""
         assert self.golden is not None, f"{self.name}: nothing is recorded"
         answers = self.theirs(self._recorded_cases())
         text = "".join(

@@ -83,7 +83,7 @@ def account(view: RedfishView, name: str) -> Body | None:
 def create(call: RedfishWrite) -> Done:
     """One more account.
 
-    Raises Failed: 400, 403.
+    Raises RedfishError: 400, 403.
     """
     if not call.who.may(USERS):
         raise fail(403, "InsufficientPrivilege")
@@ -112,7 +112,7 @@ def _shown(name: str, value: object) -> str:
 def patch(call: RedfishWrite) -> Done:
     """Change an account: one's own password, or with ConfigureUsers anything of anybody's.
 
-    Raises Failed: 403, and 400 for a name that is taken.
+    Raises RedfishError: 403, and 400 for a name that is taken.
     """
     found = call.state.accounts.by_id[call.args[0]]
     own = call.who.account is found
@@ -143,7 +143,7 @@ def _apply(call: RedfishWrite, found: Account, changes: dict[str, Any]) -> None:
 def delete(call: RedfishWrite) -> Done:
     """Take an account away; the last administrator stays.
 
-    Raises Failed: 400, 403.
+    Raises RedfishError: 400, 403.
     """
     if not call.who.may(USERS):
         raise fail(403, "InsufficientPrivilege")

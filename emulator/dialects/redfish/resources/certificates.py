@@ -87,7 +87,7 @@ def replace(call: RedfishWrite) -> Done:
     """Connections from now on see the new certificate; ``CertificateString`` holds its private key as well, unless it
     was issued upon the last signing request.
 
-    Raises Failed: 400 for one that cannot be used, 409 where TLS is not spoken.
+    Raises RedfishError: 400 for one that cannot be used, 409 where TLS is not spoken.
     """
     allowed = {"CertificateString", "CertificateType", "CertificateUri"}
     for name in call.body:
@@ -118,7 +118,7 @@ def replace(call: RedfishWrite) -> Done:
 def request(call: RedfishWrite) -> Done:
     """A signing request for the server's certificate; its key stays here.
 
-    Raises Failed: 400 for parameters that cannot be used.
+    Raises RedfishError: 400 for parameters that cannot be used.
     """
     body = call.body
     known = {*SUBJECT, "AlternativeNames", "CertificateCollection", "KeyPairAlgorithm"}

@@ -11,7 +11,7 @@ from mews.emulator.dialects.redfish.route import RedfishWrite
 def attach(call: RedfishWrite, device: str, port: str) -> Operation:
     """Begin to put a device on a host port.
 
-    Raises Failed: 409 where it is to be taken out of the chassis.
+    Raises RedfishError: 409 where it is to be taken out of the chassis.
     """
     if device in call.state.ready:
         raise fail(409, "OperationFailed", f"device {device} is ready to be removed")
@@ -26,7 +26,7 @@ def detach(call: RedfishWrite, device: str) -> Operation:
 def free(call: RedfishWrite, row: DeviceRow) -> None:
     """See to it that a device is on no host port and on its way to none.
 
-    Raises Failed: 409.
+    Raises RedfishError: 409.
     """
     if row.port is not None or row.device in call.view.pending():
         raise fail(409, "ResourceInUse")

@@ -110,7 +110,7 @@ def subscription(view: RedfishView, name: str) -> Body | None:
 def subscribe(call: RedfishWrite) -> Done:
     """One more destination.
 
-    Raises Failed: 400, and 503 where there are too many.
+    Raises RedfishError: 400, and 503 where there are too many.
     """
     body = dict(call.body)
     _known(body)
@@ -236,7 +236,8 @@ def sse(view: RedfishView) -> Body:
 def stream(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
     """A subscription that lasts as long as the connection; ``Last-Event-ID`` says what was heard already.
 
-    Raises Failed: 501 for another query than ``$filter``, 400 for a filter that the service's properties do not offer.
+    Raises RedfishError: 501 for another query than ``$filter``, 400 for a filter that the service's properties do not
+    offer.
     """
     for name in request.query:
         if name != "$filter":

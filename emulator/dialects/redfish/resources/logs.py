@@ -96,7 +96,7 @@ def _routes(home: str, owns: Owns, *, clears: bool) -> tuple[RedfishRoute, ...]:
     def attached(view: RedfishView, request: Request, path: tuple[str, ...]) -> PreparedReply:
         """The chassis' own event behind an entry.
 
-        Raises Failed: 404.
+        Raises RedfishError: 404.
         """
         record = record_of(view, path)
         if record is None:

@@ -155,7 +155,7 @@ def _addresses(address: str) -> list[Body]:
 def patch_interface(call: RedfishWrite) -> Done:
     """Names and name servers.
 
-    Raises Failed: 400 for other addresses than those that the machine has.
+    Raises RedfishError: 400 for other addresses than those that the machine has.
     """
     changes = dict(call.body)
     for place in ("IPv4Addresses", "IPv4StaticAddresses"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from mews.emulator.chassis.errors import UnknownDevice
+from mews.emulator.chassis.errors import UnknownDeviceError
 from mews.emulator.dialects.redfish.messages import fail
 from mews.emulator.dialects.redfish.route import RedfishWrite
 
@@ -19,7 +19,7 @@ def allowable(target: str, kinds: Sequence[str]) -> dict[str, Any]:
 def reset_type(call: RedfishWrite, action: str, kinds: Sequence[str]) -> str:
     """The type that is asked for, the first where none is.
 
-    Raises Failed: 400.
+    Raises RedfishError: 400.
     """
     for name in call.body:
         if name != "ResetType":
@@ -47,5 +47,5 @@ def _up(call: RedfishWrite, device: str, t: float) -> None:
     """The device may have been pulled out meanwhile."""
     try:
         call.view.box.set_link(device, True)
-    except UnknownDevice:
+    except UnknownDeviceError:
         return

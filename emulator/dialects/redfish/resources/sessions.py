@@ -67,7 +67,7 @@ def _body(view: RedfishView, found: Session) -> Body:
 def login(call: RedfishWrite) -> Done:
     """Log in: 201, the token and where the session is.
 
-    Raises Failed: 400 without a name and a password, 401 where they are wrong.
+    Raises RedfishError: 400 without a name and a password, 401 where they are wrong.
     """
     for name in ("UserName", "Password"):
         if name not in call.body:
@@ -90,7 +90,7 @@ def login(call: RedfishWrite) -> Done:
 def logout(call: RedfishWrite) -> Done:
     """End a session: one's own, or with ConfigureManager anybody's.
 
-    Raises Failed: 403.
+    Raises RedfishError: 403.
     """
     found = call.state.accounts.session_by_id(call.args[0])
     assert found is not None

@@ -116,7 +116,7 @@ def processor(view: RedfishView, name: str, device: str) -> Body | None:
 def compose(call: RedfishWrite) -> Started | Done:
     """Specific composition: one host's block and any number of free GPUs' become a system.
 
-    Raises Failed: 400 for blocks that do not fit together, 404 for unknown ones, 409 for one that is taken.
+    Raises RedfishError: 400 for blocks that do not fit together, 404 for unknown ones, 409 for one that is taken.
     """
     host, rows = _blocks(call)
     if host is None:
@@ -175,7 +175,7 @@ def _sorted(call: RedfishWrite, asked: list[str]) -> tuple[str | None, list[Devi
 def decompose(call: RedfishWrite) -> Started | Done:
     """Take a composed system apart: its GPUs are detached, the host stays.
 
-    Raises Failed: 405 for a host, which cannot be deleted.
+    Raises RedfishError: 405 for a host, which cannot be deleted.
     """
     name, state = call.args[0], call.state
     if name not in state.composed:

@@ -83,7 +83,7 @@ def _messages(task: Task) -> list[dict[str, Any]]:
 def delete(call: RedfishWrite) -> Done:
     """Cancel what runs, forget what has ended.
 
-    Raises Failed: 409 where it is too late to cancel.
+    Raises RedfishError: 409 where it is too late to cancel.
     """
     found = call.state.tasks.tasks[call.args[0]]
     if found.ended_s is not None:
@@ -101,7 +101,7 @@ def monitor(view: RedfishView, name: str) -> Body | None:
 def watch(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
     """202 while it runs, then the operation's own reply.
 
-    Raises Failed: 404.
+    Raises RedfishError: 404.
     """
     found = view.state.tasks.tasks.get(args[0])
     if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mews import __version__
 from mews.emulator.dialects.redfish import uris
 from mews.emulator.dialects.redfish.accounts import MANAGER
-from mews.emulator.dialects.redfish.messages import Failed, RedfishMessage, fail
+from mews.emulator.dialects.redfish.messages import RedfishError, RedfishMessage, fail
 from mews.emulator.dialects.redfish.replies import PreparedReply
 from mews.emulator.dialects.redfish.resources.chassis import MAKER
 from mews.emulator.dialects.redfish.resources.inventory import profile_of
@@ -83,7 +83,7 @@ def _image(home: str, name: str, version: str, maker: str, uri: str) -> Body:
 def push(call: RedfishWrite) -> Done:
     """An image is refused: nothing takes one.
 
-    Raises Failed: 400.
+    Raises RedfishError: 400.
     """
     raise fail(400, "OperationFailed", "no component can be updated: each is WriteProtected")
 
@@ -96,9 +96,9 @@ def push_target(view: RedfishView) -> Body:
 def no_reading(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
     """Images are sent there, and none is read.
 
-    Raises Failed: 405.
+    Raises RedfishError: 405.
     """
-    raise Failed(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})
+    raise RedfishError(405, (RedfishMessage("OperationNotAllowed"),), {"Allow": "POST"})
 
 
 ROUTES = (

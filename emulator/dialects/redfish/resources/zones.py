@@ -67,7 +67,7 @@ def remove_endpoint(call: RedfishWrite) -> Started:
 def _asked(call: RedfishWrite, action: str) -> DeviceRow:
     """The device that an action names; tags given as parameters must be the current ones.
 
-    Raises Failed: 400, 404, 428 (the rule of both actions' ETag parameters).
+    Raises RedfishError: 400, 404, 428 (the rule of both actions' ETag parameters).
     """
     for name in call.body:
         if name not in ("Endpoint", "EndpointETag", "ZoneETag"):
@@ -120,7 +120,8 @@ def patch_rules(view: RedfishView) -> Rules:
 def replace_endpoints(call: RedfishWrite) -> Started | Done:
     """The list given takes the place of the one there was: what is missing is detached, what is new attached.
 
-    Raises Failed: 400 without the host port's own endpoint first, 409 for a device of another zone; nothing is begun.
+    Raises RedfishError: 400 without the host port's own endpoint first, 409 for a device of another zone; nothing is
+    begun.
     """
     port, settings = call.args[0], call.state.settings
     asked: Any = call.body

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mews.emulator.nvml import library
-from mews.emulator.nvml.compile import CompileFailed, CompilerMissing
+from mews.emulator.nvml.compile import CompileError, CompilerMissingError
 from mews.harness.clusters.kind.tools import BASE_IMAGE, call
-from mews.harness.errors import Lacks
+from mews.harness.errors import RequirementError
 from mews.harness.package import copy_to, sources
 
 IMAGE = "MEWS_COMPONENT_IMAGE"
@@ -35,7 +35,8 @@ def component_image(base: str | None = None, env: Mapping[str, str] = MappingPro
     """The tag of the image, built if it is not there yet; the environment may name another. What it starts bears
     ``env``, so that it can be found and ended.
 
-    Raises Lacks for a base image that is not there, for wheels that cannot be had, and for what Docker refuses.
+    Raises RequirementError for a base image that is not there, for wheels that cannot be had, and for what Docker
+    refuses.
     """
     if os.environ.get(IMAGE):
         return os.environ[IMAGE]
@@ -52,7 +53,7 @@ def component_image(base: str | None = None, env: Mapping[str, str] = MappingPro
             (context / name).write_text(_DATA.joinpath(name).read_text("utf-8"), encoding="utf-8")
         shutil.copytree(wheels, context / "wheels")
         copy_to(context / "package" / "mews")
-        with contextlib.suppress(CompilerMissing, CompileFailed):
+        with contextlib.suppress(CompilerMissingError, CompileError):
             # Without a compiler on this machine containers see no NVML, and their devices in their environment only.
             library.copy_products(context / "package" / "mews" / "emulator" / "nvml" / "bin")
         # The classic builder is everywhere that Docker is; BuildKit's client part is not.
@@ -64,11 +65,11 @@ def component_image(base: str | None = None, env: Mapping[str, str] = MappingPro
 def _base_identity(base: str) -> str:
     try:
         return call(["docker", "image", "inspect", "--format", "{{.Id}}", base]).strip()
-    except Lacks:
+    except RequirementError:
         try:
             call(["docker", "pull", "--quiet", base], timeout_s=300.0)
-        except Lacks as error:
-            raise Lacks(f"base image {base}: {error}; name another one in {BASE_IMAGE}") from error
+        except RequirementError as error:
+            raise RequirementError(f"base image {base}: {error}; name another one in {BASE_IMAGE}") from error
         return call(["docker", "image", "inspect", "--format", "{{.Id}}", base]).strip()
 
 
@@ -85,7 +86,7 @@ def _digest(identity: str) -> str:
 def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
     """A folder of wheels for that Python, kept in the user's cache.
 
-    Raises Lacks.
+    Raises RequirementError.
     """
     requirements = _DATA.joinpath("requirements.txt").read_text("utf-8")
     key = hashlib.sha256(f"{version} {machine} {requirements}".encode()).hexdigest()[:12]
@@ -96,7 +97,9 @@ def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
         cache.parent.mkdir(parents=True, exist_ok=True)
         making = tempfile.TemporaryDirectory(prefix="wheels-", dir=cache.parent)
     except OSError as error:
-        raise Lacks(f"{cache.parent}: cannot be written: {error.strerror}; set XDG_CACHE_HOME or HOME") from error
+        raise RequirementError(
+            f"{cache.parent}: cannot be written: {error.strerror}; set XDG_CACHE_HOME or HOME"
+        ) from error
     with making as folder:
         made = Path(folder) / "wheels"
         wanted = Path(folder) / "requirements.txt"
@@ -110,8 +113,8 @@ def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
             argv += [f"--platform=manylinux2014_{machine}", "--dest", str(made), "-r", str(wanted)]
         try:
             call(argv, timeout_s=600.0, env=env)
-        except Lacks as error:
-            raise Lacks(f"the wheels of the component image cannot be downloaded: {error}") from error
+        except RequirementError as error:
+            raise RequirementError(f"the wheels of the component image cannot be downloaded: {error}") from error
         try:
             made.rename(cache)
         except OSError:
@@ -124,5 +127,5 @@ def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
 if __name__ == "__main__":
     try:
         sys.stdout.write(f"{component_image()}\n")
-    except Lacks as error:
+    except RequirementError as error:
         sys.exit(str(error))

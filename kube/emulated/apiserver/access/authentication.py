@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from multidict import CIMultiDictProxy
 
-from mews.kube.api.errors import Unauthorized
+from mews.kube.api.errors import UnauthorizedError
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.store.users import (
@@ -44,7 +44,8 @@ class Authenticator:
     def user_of(self, headers: Headers) -> User:
         """The user, also the one whose part another plays.
 
-        Raises ``Unauthorized`` for a token that is not known, ``Forbidden`` for an impersonation that is not allowed.
+        Raises ``UnauthorizedError`` for a token that is not known, ``ForbiddenError`` for an impersonation that is not
+        allowed.
         """
         user = self._bearer(headers.get("Authorization", ""))
         played = _impersonated(headers)
@@ -63,7 +64,7 @@ class Authenticator:
         if self._open:
             return ADMIN
         if token and scheme.lower() == "bearer":
-            raise Unauthorized("Unauthorized")
+            raise UnauthorizedError("Unauthorized")
         return ANONYMOUS
 
     def owner_of(self, token: str) -> User | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from mews.kube.api.errors import Forbidden
+from mews.kube.api.errors import ForbiddenError
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resources import Resource
 from mews.kube.api.selectors import match_expressions
@@ -64,12 +64,12 @@ class Authorizer:
         tail = f": {verdict.reason}" if verdict.reason else ""
         if asked.path:
             text = f'forbidden: User "{user.name}" cannot {asked.verb} path "{asked.path}"'
-            raise Forbidden(f"{text}{tail}", details={})
+            raise ForbiddenError(f"{text}{tail}", details={})
         what = f"{asked.resource}{f'.{asked.group}' if asked.group else ''}"
         named = f'{what} "{asked.name}"' if asked.name else what
         where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
         details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
-        raise Forbidden(
+        raise ForbiddenError(
             f'{named} is forbidden: User "{user.name}" cannot {asked.verb} resource "{asked.label}" in API group '
             f'"{asked.group}" {where}{tail}',
             details={key: value for key, value in details.items() if value},

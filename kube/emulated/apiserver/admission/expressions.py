@@ -94,7 +94,7 @@ POLICY_STEPS, CONDITION_STEPS = 10_000_000, 2_500_000
 """Steps of all expressions of one policy with one binding, and of all match conditions (apiserver pkg/apis/cel)."""
 
 
-class OutOfBudget(CelError):
+class OutOfBudgetError(CelError):
     """Nothing of the policy is evaluated any more."""
 
 
@@ -128,23 +128,23 @@ class ExpressionBudget:
     def spend(self, steps: int) -> None:
         """Count steps.
 
-        Raises ``OutOfBudget`` when there were not so many.
+        Raises ``OutOfBudgetError`` when there were not so many.
         """
         if steps > self._left:
-            raise OutOfBudget(_SPENT)
+            raise OutOfBudgetError(_SPENT)
         self._left -= steps
 
     def variable(self, name: str, make: Callable[[], tuple[Any, int]]) -> Any:
         """The value of a variable, made once. It is paid for when the expression that asks for it has its result: a try
         of the write that finds that result has made none of its variables, and pays for them all the same.
 
-        Raises ``OutOfBudget`` as soon as those made cannot be paid for.
+        Raises ``OutOfBudgetError`` as soon as those made cannot be paid for.
         """
         if name not in self._made:
             self._made[name] = PolicyVariable(*make())
             owed = sum(variable.steps for known, variable in self._made.items() if known not in self._paid)
             if owed > self._left:
-                raise OutOfBudget(_SPENT)
+                raise OutOfBudgetError(_SPENT)
         return self._made[name].value
 
     def made(self) -> dict[str, PolicyVariable]:
@@ -154,7 +154,7 @@ class ExpressionBudget:
     def pay(self, made: Mapping[str, PolicyVariable]) -> None:
         """Count the steps of variables, of each once, and keep their values.
 
-        Raises ``OutOfBudget``.
+        Raises ``OutOfBudgetError``.
         """
         for name, variable in made.items():
             if name not in self._paid:
@@ -172,7 +172,7 @@ def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
     def work() -> _Evaluated:
         try:
             value, steps = program(text).evaluate(known)
-        except OutOfBudget:
+        except OutOfBudgetError:
             raise  # by a variable
         except (CelError, ValueError, RecursionError) as error:
             return _Evaluated(None, 0, budget.made(), f"expression '{text}' resulted in error: {error}")
@@ -199,7 +199,7 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]], budg
 
             try:
                 return program(variable["expression"].strip()).evaluate(extended)
-            except OutOfBudget:
+            except OutOfBudgetError:
                 raise
             except CelError as error:
                 text = f'composited variable "{variable["name"]}" fails to evaluate: {error}'
@@ -219,7 +219,7 @@ def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
         try:
             if evaluated(condition["expression"], known, budget) is not True:
                 return True
-        except OutOfBudget:
+        except OutOfBudgetError:
             raise
         except CelError as error:
             failures.append(str(error))

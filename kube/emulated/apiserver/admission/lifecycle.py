@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import Forbidden
+from mews.kube.api.errors import ForbiddenError
 from mews.kube.api.objects import is_deleting
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles
@@ -26,7 +26,7 @@ def _handles(kind: Kind, operation: AdmissionOperation, _subresource: str) -> bo
 def _admit(store: Store, attributes: AdmissionAttributes) -> None:
     if attributes.operation is AdmissionOperation.DELETE:
         if attributes.name in _IMMORTAL:
-            raise Forbidden(
+            raise ForbiddenError(
                 f'namespaces "{attributes.name}" is forbidden: this namespace may not be deleted',
                 details={"name": attributes.name, "kind": "namespaces"},
             )
@@ -53,7 +53,7 @@ def _keep_class(_store: Store, attributes: AdmissionAttributes) -> None:
         text = "this is a system priority class and cannot be deleted"
         group = attributes.kind.resource.group
         what = {"name": attributes.name, "group": group, "kind": "priorityclasses"}
-        raise Forbidden(f'priorityclasses.{group} "{attributes.name}" is forbidden: {text}', details=what)
+        raise ForbiddenError(f'priorityclasses.{group} "{attributes.name}" is forbidden: {text}', details=what)
 
 
 SYSTEM_PRIORITY_CLASSES = AdmissionPlugin(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from mews.kube.api.errors import Forbidden
+from mews.kube.api.errors import ForbiddenError
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -28,7 +28,7 @@ class AdmissionPlugin(Struct, frozen=True):
     validate: Phase | None = None
 
 
-def refused(attributes: AdmissionAttributes, text: str) -> Forbidden:
+def refused(attributes: AdmissionAttributes, text: str) -> ForbiddenError:
     """403 in admission's words; the resource is named, a subresource is not."""
     return refusals.forbidden(attributes.kind, attributes.named(), text)
 

@@ -14,7 +14,7 @@ from mews.kube.cel.values import CelError, Variables
 from mews.kube.emulated.apiserver.admission.expressions import (
     POLICY_STEPS,
     ExpressionBudget,
-    OutOfBudget,
+    OutOfBudgetError,
     evaluated,
     unmet,
     variables_of,
@@ -141,13 +141,13 @@ def _judged(spec: Spec, known: Variables, policy: str, binding: str) -> Iterator
     spent = ""
     try:
         results = [_result(validation, known, budget) for validation in validations]
-    except OutOfBudget as error:
+    except OutOfBudgetError as error:
         if fails:
             yield PolicyDenial(policy, binding, str(error))
         return
     try:
         messages = [_message(validation, known, budget) for validation in validations]
-    except OutOfBudget as error:
+    except OutOfBudgetError as error:
         spent, messages = f"failed messageExpression: {error}", [""] * len(results)
     for validation, result, message in zip(validations, results, messages, strict=True):
         reason = validation.get("reason") or "Invalid"
@@ -164,7 +164,7 @@ def _judged(spec: Spec, known: Variables, policy: str, binding: str) -> Iterator
 def _result(validation: Spec, known: Variables, budget: ExpressionBudget) -> Any:
     try:
         return evaluated(validation["expression"], known, budget)
-    except OutOfBudget:
+    except OutOfBudgetError:
         raise
     except CelError as error:
         return error
@@ -177,7 +177,7 @@ def _message(validation: Spec, known: Variables, budget: ExpressionBudget) -> st
         return ""
     try:
         found = evaluated(source, known, budget)
-    except OutOfBudget:
+    except OutOfBudgetError:
         raise
     except CelError:
         return ""

@@ -12,7 +12,7 @@ from typing import Any
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import SERVICE_ACCOUNTS
 from mews.kube.emulated.apiserver.admission.plugin import AdmissionPlugin, handles, refused
-from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, PendingCalls
+from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes, AdmissionOperation, PendingCallsError
 from mews.kube.emulated.apiserver.store.store import Store
 
 _DEFAULT = "default"
@@ -50,7 +50,7 @@ def _account(store: Store, attributes: AdmissionAttributes, name: str) -> Object
     if name == _DEFAULT and answers is not None:
         for attempt in range(_ATTEMPTS):
             if ("service account", attempt) not in answers:
-                raise PendingCalls({("service account", attempt): _pause})
+                raise PendingCallsError({("service account", attempt): _pause})
     text = f'error looking up service account {attributes.namespace}/{name}: serviceaccount "{name}" not found'
     raise refused(attributes, text)
 

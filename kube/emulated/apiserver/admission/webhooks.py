@@ -1,6 +1,6 @@
 """Mutating and validating webhooks (k8s.io/apiserver pkg/admission/plugin/webhook; AdmissionReview v1).
 
-A webhook's answer is asked for outside of the write (``PendingCalls``): whoever hangs delays one request only.
+A webhook's answer is asked for outside of the write (``PendingCallsError``): whoever hangs delays one request only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, BadRequest, ServerError
+from mews.kube.api.errors import ApiError, BadRequestError, ServerError
 from mews.kube.api.objects import Object
 from mews.kube.api.patches import json_patch
 from mews.kube.api.resources import Resource
@@ -32,7 +32,7 @@ from mews.kube.emulated.apiserver.objects.creation import received
 from mews.kube.emulated.apiserver.store.admission import (
     AdmissionAttributes,
     AdmissionOperation,
-    PendingCalls,
+    PendingCallsError,
     WebhookCall,
     WebhookError,
 )
@@ -102,7 +102,7 @@ def _call(store: Store, attributes: AdmissionAttributes, asked: _Asked) -> Webho
     """What a webhook is asked; 400 for one that must not be asked in a dry run."""
     webhook = asked.webhook
     if attributes.request.dry_run and webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
-        raise BadRequest(f'admission webhook "{asked.name}" does not support dry run')
+        raise BadRequestError(f'admission webhook "{asked.name}" does not support dry run')
     body = attributes.body_kind is not None
     request = {
         "uid": store.review_uid(),
@@ -120,7 +120,7 @@ def _call(store: Store, attributes: AdmissionAttributes, asked: _Asked) -> Webho
 def _answers(
     store: Store, attributes: AdmissionAttributes, asked: list[tuple[Hashable, _Asked]]
 ) -> list[tuple[_Asked, Any]]:
-    """The answers, or ``PendingCalls`` for those that are not there yet."""
+    """The answers, or ``PendingCallsError`` for those that are not there yet."""
     known = attributes.request.answers
     assert known is not None
     missing = {}
@@ -129,7 +129,7 @@ def _answers(
             call = _call(store, attributes, each)
             missing[key] = lambda call=call: _performed(store, call)
     if missing:
-        raise PendingCalls(missing)
+        raise PendingCallsError(missing)
     return [(each, known[key]) for key, each in asked]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.errors import BadRequest, Conflict, ServerError
+from mews.kube.api.errors import BadRequestError, ConflictError, ServerError
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.strategic import go_text
 from mews.kube.emulated.apiserver.objects.creation import create
@@ -46,8 +46,8 @@ def apply(
 ) -> Object:
     """The object after the manager has applied its configuration.
 
-    Raises ``Conflict`` when another manager owns a field that would change and ``force`` is not given; ``ServerError``
-    for what the kind does not declare; else as a patch.
+    Raises ``ConflictError`` when another manager owns a field that would change and ``force`` is not given;
+    ``ServerError`` for what the kind does not declare; else as a patch.
     """
     config = _checked(kind, name, config)
     shape = kind_shape(kind)
@@ -104,17 +104,17 @@ def _checked(kind: Kind, name: str, config: Any) -> Object:
     if not isinstance(config, dict):
         text = "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
         word = "array" if isinstance(config, list) else "string" if isinstance(config, str) else "number"
-        raise BadRequest(f"{text}{word} into Go value of type map[string]interface {{}}")
+        raise BadRequestError(f"{text}{word} into Go value of type map[string]interface {{}}")
     output = [config.get(name) for name in ("apiVersion", "kind")]
     given = tuple(word if isinstance(word, str) else "" for word in output)
     if given != (kind.resource.api_version, kind.resource.kind):
         group_version = given[0] if given[0] in ("", "/") or "/" in given[0] else f"/{given[0]}"
-        raise BadRequest(f"invalid object type: {group_version or '/'}, Kind={given[1]}")
+        raise BadRequestError(f"invalid object type: {group_version or '/'}, Kind={given[1]}")
     metadata = config.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise untyped(config, _typed_as(kind), [f".metadata: expected map, got &{{{metadata}}}"])
     if metadata.get("managedFields"):
-        raise BadRequest("metadata.managedFields must be nil")
+        raise BadRequestError("metadata.managedFields must be nil")
     if not isinstance(metadata.get("name") or "", str):
         got = f"&value.valueUnstructured{{Value:{go_text(metadata['name'])}}}"
         raise untyped({"kind": output[1]}, _typed_as(kind), [f".metadata.name: expected string, got {got}"])
@@ -142,7 +142,7 @@ def untyped(config: Mapping[str, Any], group_version: str, errors: Sequence[str]
     return ServerError(f"failed to create typed patch object ({place}): {text}", reason="")
 
 
-def _conflict(conflicts: list[tuple[Owner, Path]]) -> Conflict:
+def _conflict(conflicts: list[tuple[Owner, Path]]) -> ConflictError:
     by_owner: dict[str, list[str]] = {}
     for owner, path in conflicts:
         by_owner.setdefault(_named(owner), []).append(shown(path))
@@ -159,7 +159,7 @@ def _conflict(conflicts: list[tuple[Owner, Path]]) -> Conflict:
         for owner, path in conflicts
     ]
     noun = "conflict" if count == 1 else "conflicts"
-    return Conflict(f"Apply failed with {count} {noun}: {text}", details={"causes": causes})
+    return ConflictError(f"Apply failed with {count} {noun}: {text}", details={"causes": causes})
 
 
 def _named(owner: Owner) -> str:

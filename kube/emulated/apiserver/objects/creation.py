@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import json, structs
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resources import CRDS
 from mews.kube.emulated.apiserver.objects.recording import record
@@ -53,7 +53,8 @@ def create(
 ) -> Object:
     """The object as stored, in the kind's own form; ``managed`` becomes its managedFields.
 
-    Raises ``AlreadyExists``, ``Invalid``, ``Forbidden``, ``NotFound`` (the namespace) or ``BadRequest``.
+    Raises ``AlreadyExistsError``, ``InvalidError``, ``ForbiddenError``, ``NotFoundError`` (the namespace) or
+    ``BadRequestError``.
     """
     # Long because the order matters and must be read in one place: defaults are filled before managedFields record the
     # fields, and admission runs before validation: its answer is the one seen for an object that is wrong in both ways.
@@ -166,8 +167,8 @@ def received(
     """A body as an object that the store may keep: decoded, with defaults, in storage form. ``stored`` is what a patch
     made the body of.
 
-    Raises ``BadRequest``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields where
-    they are forbidden.
+    Raises ``BadRequestError``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields
+    where they are forbidden.
     """
     resource = kind.resource
     given = (body.get("apiVersion") or resource.api_version, body.get("kind") or resource.kind)
@@ -208,7 +209,7 @@ def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, obje
     resource = kind.resource
     if kind.custom:
         if api_version != resource.api_version:
-            return BadRequest(
+            return BadRequestError(
                 f"the API version in the data ({api_version}) does not match the expected API version "
                 f"({resource.api_version})"
             )
@@ -221,7 +222,7 @@ def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, obje
         text = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
     if refuse is not refused:
         return refuse(kind, text)
-    return BadRequest(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {text}')
+    return BadRequestError(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {text}')
 
 
 def place(kind: Kind, obj: Object, namespace: str) -> None:
@@ -231,7 +232,7 @@ def place(kind: Kind, obj: Object, namespace: str) -> None:
         metadata.pop("namespace", None)
         return
     if not namespace:
-        raise BadRequest("namespace is required: an object of a namespaced kind must be created in a namespace")
+        raise BadRequestError("namespace is required: an object of a namespaced kind must be created in a namespace")
     if metadata.get("namespace", namespace) != namespace:
         raise refusals.namespaces_differ()
     metadata["namespace"] = namespace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, clone, seconds, timestamp
 from mews.kube.client.port import DeleteOptions, ObjectList
 from mews.kube.emulated.apiserver.store import refusals
@@ -33,7 +33,7 @@ def delete(
 ) -> Object:
     """The object while it still exists (and always for kinds that answer so), else a Status.
 
-    Raises ``NotFound``, ``Conflict`` (a precondition), ``Forbidden`` (a protected namespace).
+    Raises ``NotFoundError``, ``ConflictError`` (a precondition), ``ForbiddenError`` (a protected namespace).
     """
     options = options or DeleteOptions()
     old = store.find(kind, namespace, name)
@@ -134,7 +134,7 @@ def _mark_finalizers(metadata: Object, propagation: str | None) -> None:
 
 
 def check_preconditions(kind: Kind, old: Object, options: DeleteOptions) -> None:
-    """Raise ``Conflict`` for an object that is not the one meant."""
+    """Raise ``ConflictError`` for an object that is not the one meant."""
     metadata, wanted = old["metadata"], options.preconditions
     if wanted.uid is not None and wanted.uid != metadata["uid"]:
         raise refusals.precondition(kind, metadata["name"], what="UID", asked=wanted.uid, stored=metadata["uid"])
@@ -166,7 +166,7 @@ def delete_collection(
         metadata = obj["metadata"]
         try:
             delete(store, kind, metadata.get("namespace", ""), metadata["name"], options, request)
-        except NotFound:
+        except NotFoundError:
             continue
     return before
 
@@ -181,6 +181,6 @@ async def delete_selected(
         each = replace(request, answers={})
         try:
             await completed(partial(delete, store, kind, place, name, options), each)
-        except NotFound:
+        except NotFoundError:
             continue
     return before

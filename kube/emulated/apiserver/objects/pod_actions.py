@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.errors import BadRequest, NotFound, ServerError, TooManyRequests
+from mews.kube.api.errors import BadRequestError, NotFoundError, ServerError, TooManyRequestsError
 from mews.kube.api.objects import (
     Object,
     clone,
@@ -52,7 +52,7 @@ def bind(
     """Bind a pod to a node, as POST pods/binding does; ``posted_to``: the kind that it was created as instead, which is
     what admission sees (POST bindings).
 
-    Raises ``NotFound``; ``Conflict`` when the pod is bound, gated or being deleted.
+    Raises ``NotFoundError``; ``ConflictError`` when the pod is bound, gated or being deleted.
     """
     kind = store.kinds.of(PODS)
     seen, subresource = (kind, "binding") if posted_to is None else (posted_to, "")
@@ -65,9 +65,9 @@ def bind(
         if wrong:
             raise ServerError(str(wrong[0]), reason="")
     if not name:
-        raise BadRequest("Name parameter required.")
+        raise BadRequestError("Name parameter required.")
     if texts := names.segment_texts(name):
-        raise BadRequest(f"Name parameter invalid: {refusals.shown(name)}: {';'.join(texts)}")
+        raise BadRequestError(f"Name parameter invalid: {refusals.shown(name)}: {';'.join(texts)}")
     pod = store.find(kind, namespace, name)
     if pod is None:
         raise refusals.missing(kind, name)
@@ -147,7 +147,7 @@ def evict(
 ) -> Object:
     """Evict a pod, as POST pods/eviction does: not where a disruption budget forbids it.
 
-    Raises ``TooManyRequests`` when a budget refuses.
+    Raises ``TooManyRequestsError`` when a budget refuses.
     """
     kind = store.kinds.of(PODS)
     pod = store.find(kind, namespace, name)
@@ -173,7 +173,7 @@ def _check_budgets(store: Store, pod: Object, request: WriteRequest) -> None:
     """Ask the pod's budget, and note there that it goes: until it has gone it counts as unhealthy."""
     kind = store.kinds.find("policy", "v1", "poddisruptionbudgets")
     if kind is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFoundError("the server could not find the requested resource")
     found = store.shelf(kind).select(Selection(pod["metadata"]["namespace"]))
     budgets = [budget for budget in found if _covers(budget, pod)]
     if len(budgets) > 1:
@@ -218,11 +218,11 @@ def _with_disruption(budget: Object, pod: Object, allowed: int, now: str) -> Obj
     return new
 
 
-def _over_budget(text: str, retry_after_s: int = 0) -> TooManyRequests:
+def _over_budget(text: str, retry_after_s: int = 0) -> TooManyRequestsError:
     cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {text}"}
     again = {"retryAfterSeconds": retry_after_s} if retry_after_s else {}
     refusal = "Cannot evict pod as it would violate the pod's disruption budget."
-    return TooManyRequests(refusal, details={"causes": [cause], **again})
+    return TooManyRequestsError(refusal, details={"causes": [cause], **again})
 
 
 def _disrupted(pod: Object, now: str) -> Object:

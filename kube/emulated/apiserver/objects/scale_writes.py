@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mews.kube.api.errors import BadRequest, Invalid
+from mews.kube.api.errors import BadRequestError, InvalidError
 from mews.kube.api.objects import Object
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.client.port import Patch
@@ -37,7 +37,7 @@ def replace_scale(
     if replicas < 0:
         error = refusals.bad("spec.replicas", replicas, "must be greater than or equal to 0")
         causes = [{"reason": error.reason, "message": error.message(), "field": error.path}]
-        raise Invalid(
+        raise InvalidError(
             f'Scale.autoscaling "{name}" is invalid: {error}',
             details={"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes},
         )
@@ -57,7 +57,9 @@ def apply_scale(
     given = config if isinstance(config, Mapping) else {}
     if (given.get("apiVersion"), given.get("kind")) != ("autoscaling/v1", "Scale"):
         group = given.get("apiVersion") or "/"
-        raise BadRequest(f"invalid object type: {group if '/' in group else f'/{group}'}, Kind={given.get('kind', '')}")
+        raise BadRequestError(
+            f"invalid object type: {group if '/' in group else f'/{group}'}, Kind={given.get('kind', '')}"
+        )
     if errors := list(typed_errors(given, struct_shape("autoscaling/v1.Scale"))):
         raise untyped(given, "autoscaling/v1", errors)
     metadata, resource = given.get("metadata") or {}, kind.resource
@@ -78,5 +80,5 @@ def patch_scale(
     del scale["metadata"]["resourceVersion"]  # the object may be of any
     patched: Object = json_patch(scale, body) if patch_kind is Patch.JSON else merge_patch(scale, body)
     if not isinstance(patched, dict):
-        raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(patched)}")
+        raise BadRequestError(f"couldn't get version/kind; json parse error: {not_a_struct(patched)}")
     return replace_scale(store, kind, namespace, name, patched, request=request)

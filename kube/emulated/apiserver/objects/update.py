@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.errors import ApiError, BadRequest, ServerError
+from mews.kube.api.errors import ApiError, BadRequestError, ServerError
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.resources import NAMESPACES
@@ -59,7 +59,7 @@ def replace(
 ) -> Object:
     """The object after the PUT.
 
-    Raises ``Conflict`` for a stale resourceVersion, else as ``create``.
+    Raises ``ConflictError`` for a stale resourceVersion, else as ``create``.
     """
     new = received(kind, body, request)
     place(kind, new, namespace)
@@ -76,7 +76,7 @@ def check_name(metadata: Mapping[str, Any], name: str) -> None:
     """400 unless a body bears the name in the path."""
     given = metadata.get("name", "")
     if not given:
-        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        raise BadRequestError(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
     if given != name:
         raise refusals.names_differ(given, name)
 
@@ -94,7 +94,7 @@ def patch(
 ) -> Object:
     """The object after a JSON, merge or strategic patch.
 
-    Raises ``NotFound``; ``ApiError`` 415 for a strategic patch of a custom kind; else as ``replace``.
+    Raises ``NotFoundError``; ``ApiError`` 415 for a strategic patch of a custom kind; else as ``replace``.
     """
     old = store.find(kind, namespace, name)
     if old is None:
@@ -197,7 +197,7 @@ def _merge_object(old: Object, body: Any) -> Any:
 def _as_map(body: Any, prefix: str = "") -> Mapping[str, Any]:
     if not isinstance(body, (dict, Mapping)):
         word = strictness.json_type(body)
-        raise BadRequest(f"{prefix}json: cannot unmarshal {word} into Go value of type map[string]interface {{}}")
+        raise BadRequestError(f"{prefix}json: cannot unmarshal {word} into Go value of type map[string]interface {{}}")
     return body
 
 

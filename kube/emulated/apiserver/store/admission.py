@@ -1,8 +1,8 @@
 """What a write shows to admission, and how admission is asked (k8s.io/apiserver pkg/admission).
 
 The store is given its chain as it is given its rules: neither imports the other. A write is one atomic step; what only
-somebody outside can answer (a webhook) makes it stop with ``PendingCalls``, and ``completed`` asks and begins it anew
-with the answers, on the state of then. So does a read of what only a webhook can convert, with ``answered``.
+somebody outside can answer (a webhook) makes it stop with ``PendingCallsError``, and ``completed`` asks and begins it
+anew with the answers, on the state of then. So does a read of what only a webhook can convert, with ``answered``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWorkPending
+from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWorkPendingError
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.users import User
 
@@ -135,7 +135,7 @@ class WebhookPort(Protocol):
         ...
 
 
-class PendingCalls(Exception):
+class PendingCallsError(Exception):
     """A request needs answers from outside, each under a key; nothing was changed yet."""
 
     def __init__(self, calls: Mapping[Hashable, Callable[[], Awaitable[Any]]]) -> None:
@@ -148,7 +148,7 @@ async def answered(read: Callable[[], T]) -> T:
     while True:
         try:
             return read()
-        except PendingCalls as pending:
+        except PendingCallsError as pending:
             await asyncio.gather(*(call() for call in pending.calls.values()))
 
 
@@ -161,18 +161,18 @@ async def completed(write: Callable[[WriteRequest], T], request: WriteRequest) -
                 return write(request)
             with long_work.trying():
                 return write(request)
-        except LongWorkPending as pending:
+        except LongWorkPendingError as pending:
             assert long_work is not None
             try:
                 await long_work.do(pending)
-            except PendingCalls as calls:
+            except PendingCallsError as calls:
                 await _ask(calls, request)
-        except PendingCalls as calls:
+        except PendingCallsError as calls:
             await _ask(calls, request)
         del request.warnings[begun:]
 
 
-async def _ask(pending: PendingCalls, request: WriteRequest) -> None:
+async def _ask(pending: PendingCallsError, request: WriteRequest) -> None:
     assert request.answers is not None
     answers = await asyncio.gather(*(call() for call in pending.calls.values()))
     request.answers.update(zip(pending.calls, answers, strict=True))

@@ -12,7 +12,7 @@ import json
 import posixpath
 from typing import Any
 
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import BadRequestError
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store.json_errors import json_error
 
@@ -39,7 +39,7 @@ def write(version: int, start: str) -> str:
 def read(token: str) -> tuple[int, str]:
     """Version and first key of a token; a negative version means ``NOW``.
 
-    Raises BadRequest in upstream's words.
+    Raises BadRequestError in upstream's words.
     """
     try:
         text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -80,5 +80,5 @@ def _named(value: Any) -> str:
     return next(name for kind, name in _NAMES if isinstance(value, kind))
 
 
-def _bad_token(text: str) -> BadRequest:
-    return BadRequest(f"invalid continue token: continue key is not valid{text}")
+def _bad_token(text: str) -> BadRequestError:
+    return BadRequestError(f"invalid continue token: continue key is not valid{text}")

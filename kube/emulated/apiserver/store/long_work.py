@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, TooManyRequests
+from mews.kube.api.errors import ApiError, TooManyRequestsError
 from mews.kube.cel.budgets import PACE
 from mews.kube.cel.values import CelError
 from mews.kube.clock import LOOP_BESIDE
@@ -55,7 +55,7 @@ class _GivenUpError(Exception):
     """Nobody waits for it any more."""
 
 
-class LongWorkPending(Exception):
+class LongWorkPendingError(Exception):
     """A write needs a result that is not there yet; nothing was changed."""
 
     def __init__(self, key: Hashable, work: Callable[[], Any]) -> None:
@@ -99,10 +99,10 @@ class LongWorkThread:
     async def outcome(self, work: Callable[[], Any], *, until: float | None = None) -> _Outcome:
         """What it comes to; ``until``: the loop's time at which a request with several works gives up.
 
-        Raises TooManyRequests, ApiError (504) where it takes too long.
+        Raises TooManyRequestsError, ApiError (504) where it takes too long.
         """
         if len(self._running) >= MOST_WAITING:
-            raise TooManyRequests("too many requests need long work at this time; try again later")
+            raise TooManyRequestsError("too many requests need long work at this time; try again later")
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="long work", daemon=True)
             self._thread.start()
@@ -191,24 +191,24 @@ class LongWork:
         try:
             return work()
         except _SliceSpentError:
-            raise LongWorkPending((self._met, about()), work) from None
+            raise LongWorkPendingError((self._met, about()), work) from None
 
     def elsewhere(self, work: Callable[[], T], about: Callable[[], Hashable]) -> T:
         """The same of work that is known to be long: never done on the loop."""
         self._met += 1
         key = (self._met, about())
         if key not in self._known:
-            raise LongWorkPending(key, work)
+            raise LongWorkPendingError(key, work)
         known: T = self._known[key].get()
         return known
 
-    async def do(self, pending: LongWorkPending) -> None:
+    async def do(self, pending: LongWorkPendingError) -> None:
         """Do what a try came upon.
 
         Raises ApiError.
         """
         if len(self._known) >= _MOST_TRIES:
-            raise TooManyRequests("the object does not hold still while it is validated; try again later")
+            raise TooManyRequestsError("the object does not hold still while it is validated; try again later")
         # One bound for the whole request: each of many expressions could else take as long as one may.
         if self._until is None:
             self._until = asyncio.get_running_loop().time() + PATIENCE_S

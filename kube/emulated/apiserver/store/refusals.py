@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mews.kube.api.errors import (
-    AlreadyExists,
+    AlreadyExistsError,
     ApiError,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
     ServerError,
 )
 
@@ -83,7 +83,7 @@ def duplicate(path: str, value: Any) -> FieldError:
     return FieldError(path, "FieldValueDuplicate", shown(value))
 
 
-def invalid(kind: Kind, name: str, errors: Sequence[FieldError], *, by_plural: bool = False) -> Invalid:
+def invalid(kind: Kind, name: str, errors: Sequence[FieldError], *, by_plural: bool = False) -> InvalidError:
     """422 with all that is wrong; the generic registry names the plural where the others name the Kind."""
     if kind.storage[0] != kind.resource.group:  # checked in the form in which it is stored
         named, group = kind.resource.kind, ""
@@ -97,7 +97,7 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError], *, by_plural: b
         "kind": kind.plural if by_plural else kind.resource.kind,
     }
     details["causes"] = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
-    return Invalid(f'{named} "{name}" is invalid: {text}', details=_lean(details))
+    return InvalidError(f'{named} "{name}" is invalid: {text}', details=_lean(details))
 
 
 def details_of(kind: Kind, name: str = "") -> dict[str, Any]:
@@ -105,9 +105,9 @@ def details_of(kind: Kind, name: str = "") -> dict[str, Any]:
     return _lean({"name": name, "group": kind.resource.group, "kind": kind.plural})
 
 
-def unknown_resource() -> NotFound:
+def unknown_resource() -> NotFoundError:
     """404: no such resource in a group that is served."""
-    return NotFound("the server could not find the requested resource", details={})
+    return NotFoundError("the server could not find the requested resource", details={})
 
 
 def wrong_method() -> ApiError:
@@ -120,32 +120,34 @@ def wrong_method() -> ApiError:
     )
 
 
-def missing(kind: Kind, name: str) -> NotFound:
+def missing(kind: Kind, name: str) -> NotFoundError:
     """404: there is no object of that name."""
-    return NotFound(f'{kind.qualified} "{name}" not found', details=details_of(kind, name))
+    return NotFoundError(f'{kind.qualified} "{name}" not found', details=details_of(kind, name))
 
 
-def exists(kind: Kind, name: str, *, deleting: bool = False) -> AlreadyExists:
+def exists(kind: Kind, name: str, *, deleting: bool = False) -> AlreadyExistsError:
     """409: there is an object of that name already."""
     text = f'{kind.qualified} "{name}" already exists'
-    return AlreadyExists(f"object is being deleted: {text}" if deleting else text, details=details_of(kind, name))
+    return AlreadyExistsError(f"object is being deleted: {text}" if deleting else text, details=details_of(kind, name))
 
 
-def stale(kind: Kind, name: str) -> Conflict:
+def stale(kind: Kind, name: str) -> ConflictError:
     """409: the resourceVersion in the request is not the stored one."""
     text = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(kind, name, text)
 
 
-def conflict(kind: Kind, name: str, text: str, *, about: str = "") -> Conflict:
+def conflict(kind: Kind, name: str, text: str, *, about: str = "") -> ConflictError:
     """409 with a reason of its own; ``about`` replaces the plural (``pods/binding``)."""
     details = details_of(kind, name)
     if about:
         details["kind"] = about
-    return Conflict(f'Operation cannot be fulfilled on {about or kind.qualified} "{name}": {text}', details=details)
+    return ConflictError(
+        f'Operation cannot be fulfilled on {about or kind.qualified} "{name}": {text}', details=details
+    )
 
 
-def precondition(kind: Kind, name: str, *, what: str, asked: str, stored: str) -> Conflict:
+def precondition(kind: Kind, name: str, *, what: str, asked: str, stored: str) -> ConflictError:
     """409: a deletion's precondition fails. Unlike others it names the Kind."""
     tail = (
         ". The object might have been deleted and then recreated"
@@ -154,20 +156,20 @@ def precondition(kind: Kind, name: str, *, what: str, asked: str, stored: str) -
     )
     text = f"the {what} in the precondition ({asked}) does not match the {what} in record ({stored}){tail}"
     details = _lean({"name": name, "group": kind.resource.group, "kind": kind.resource.kind})
-    return Conflict(f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {text}', details=details)
+    return ConflictError(f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {text}', details=details)
 
 
-def forbidden(kind: Kind, name: str, text: str, *, causes: Sequence[dict[str, str]] = ()) -> Forbidden:
+def forbidden(kind: Kind, name: str, text: str, *, causes: Sequence[dict[str, str]] = ()) -> ForbiddenError:
     """403: admission refuses the request."""
     details = details_of(kind, name)
     if causes:
         details["causes"] = list(causes)
-    return Forbidden(f'{kind.qualified} "{name}" is forbidden: {text}', details=details)
+    return ForbiddenError(f'{kind.qualified} "{name}" is forbidden: {text}', details=details)
 
 
-def bad_version(text: str) -> BadRequest:
+def bad_version(text: str) -> BadRequestError:
     """400: a resourceVersion that is not a number."""
-    return BadRequest(f"invalid resource version: {version_error(text)}")
+    return BadRequestError(f"invalid resource version: {version_error(text)}")
 
 
 def future_version(wanted: int, current: int) -> ApiError:
@@ -192,14 +194,14 @@ def version_on_create() -> ServerError:
     return ServerError("resourceVersion should not be set on objects to be created", reason="")
 
 
-def names_differ(name: str, url_name: str) -> BadRequest:
+def names_differ(name: str, url_name: str) -> BadRequestError:
     """400: the name in the body is not the one in the path."""
-    return BadRequest(f"the name of the object ({name}) does not match the name on the URL ({url_name})")
+    return BadRequestError(f"the name of the object ({name}) does not match the name on the URL ({url_name})")
 
 
-def namespaces_differ() -> BadRequest:
+def namespaces_differ() -> BadRequestError:
     """400: likewise for the namespace."""
-    return BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    return BadRequestError("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _lean(details: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import BadRequestError
 from mews.kube.api.label_selectors import requirements
 from mews.kube.api.objects import Object
 from mews.kube.api.selectors import field_requirements, label_selector
@@ -88,12 +88,12 @@ def select(kind: Kind, *, namespace: str | None = None, labels: str = "", fields
     if not labels and not fields:
         return EVERYTHING if namespace is None else Selection(namespace, source=(namespace, "", ""))
     if max(len(labels), len(fields)) > _LONGEST or max(labels.count(","), fields.count(",")) > _MOST_TERMS:
-        raise BadRequest(f"a selector may have {_LONGEST} characters and {_MOST_TERMS} terms and values")
+        raise BadRequestError(f"a selector may have {_LONGEST} characters and {_MOST_TERMS} terms and values")
     try:
         predicate = _labels(labels) if labels.strip() else None
         terms = tuple(_term(kind, *requirement) for requirement in field_requirements(fields))
     except ValueError as error:
-        raise BadRequest(str(error)) from None
+        raise BadRequestError(str(error)) from None
     return Selection(namespace, predicate, terms, (namespace, labels, fields))
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 
-from mews.kube.api.errors import Gone
+from mews.kube.api.errors import GoneError
 from mews.kube.api.objects import Object
 from mews.kube.client.port import EventType, WatchEvent
 from mews.kube.emulated.apiserver.store.selection import Selection, text_at
@@ -219,7 +219,7 @@ class Shelf:
     def at(self, version: int) -> dict[Key, Object]:
         """The objects as they were when that version was written; ``Gone`` when the history does not reach back."""
         if version < self._floor:
-            raise Gone(f"The resourceVersion for the provided list is too old: {version}")
+            raise GoneError(f"The resourceVersion for the provided list is too old: {version}")
         found = dict(self._objects)
         for change in reversed(self._history):
             if change.version <= version:
@@ -270,10 +270,10 @@ class Shelf:
     def subscribe(self, selection: Selection, version: int | None) -> WatchInbox:
         """Watch: all later changes than ``version``; with None first ADDED for all that is there.
 
-        Raises ``Gone`` when the history does not reach back that far.
+        Raises ``GoneError`` when the history does not reach back that far.
         """
         if version is not None and version < self._floor:
-            raise Gone(f"too old resource version: {version} ({self._floor})")
+            raise GoneError(f"too old resource version: {version} ({self._floor})")
         subscription = WatchInbox(self, selection, version or 0)
         if version is None:
             for obj in self.select(selection):

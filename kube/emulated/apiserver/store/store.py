@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from mews.kube.api.errors import Gone
+from mews.kube.api.errors import GoneError
 from mews.kube.api.objects import Object, timestamp
 from mews.kube.api.sharing import share_parts
 from mews.kube.client.port import ObjectList
@@ -141,7 +141,7 @@ class Store:
     ) -> ObjectList:
         """Selected objects by namespace and name; with a limit one page, all pages from the first one's state.
 
-        Raises ``Gone`` when a token has expired.
+        Raises ``GoneError`` when a token has expired.
         """
         version, after = continue_token.read(token) if token else (continue_token.NOW, "")
         if version > self._version:
@@ -158,22 +158,22 @@ class Store:
     def _snapshot(self, version: int, kind: Kind, selection: Selection, after: str) -> Sequence[Object]:
         """The unfinished list of that version.
 
-        Raises ``Gone`` when it is too old, with a token that goes on from what is there now.
+        Raises ``GoneError`` when it is too old, with a token that goes on from what is there now.
         """
         since_s, found = self._snapshots.get((kind.storage, version, selection.source), (-math.inf, ()))
         if self.now() - since_s <= _SNAPSHOT_S:
             return found
         if since_s == -math.inf:  # a token of another list: what this one was like then, while that is known
-            with contextlib.suppress(Gone):
+            with contextlib.suppress(GoneError):
                 return self._at(kind, selection, version)
-        error = Gone(_TOO_OLD)
+        error = GoneError(_TOO_OLD)
         error.continue_token = continue_token.write(continue_token.NOW, after)
         raise error
 
     def list_at(self, kind: Kind, selection: Selection, version: int, *, limit: int | None = None) -> ObjectList:
         """Selected objects as they were at that version.
 
-        Raises ``Gone`` when the history does not reach back so far.
+        Raises ``GoneError`` when the history does not reach back so far.
         """
         found = self._at(kind, selection, version)
         return self._page(kind, selection, found, version=version, start=0, limit=limit)
@@ -204,7 +204,7 @@ class Store:
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, version: str = "") -> WatchInbox:
         """Changes after ``version``; from "" or "0" first ADDED for all that is there.
 
-        Raises ``Gone`` when the version is too old, ``BadRequest`` when it is no number.
+        Raises ``GoneError`` when the version is too old, ``BadRequestError`` when it is no number.
         """
         return self.shelf(kind).subscribe(selection, read_version(version) or None)
 

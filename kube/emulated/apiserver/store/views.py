@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.apiserver.store import resource_beta_views
-from mews.kube.emulated.apiserver.store.admission import PendingCalls
+from mews.kube.emulated.apiserver.store.admission import PendingCallsError
 from mews.kube.emulated.apiserver.store.kinds import Kind
 
 
@@ -130,23 +130,24 @@ def _same_shape(plural: str, obj: Object) -> Object:
 
 
 def all_shown(kind: Kind, objects: Iterable[Object]) -> list[Object]:
-    """Stored objects as the kind shows them; what has to be asked for them is asked together (``PendingCalls``)."""
+    """Stored objects as the kind shows them; what has to be asked for them is asked together
+    (``PendingCallsError``)."""
     show, found = view_of(kind).show, []
     missing: dict[Hashable, Any] = {}
     for obj in objects:
         try:
             found.append(show(obj))
-        except PendingCalls as pending:
+        except PendingCallsError as pending:
             for key, call in pending.calls.items():
                 if missing.setdefault(key, call) is not call:
                     missing[key].join(call)
     if missing:
-        raise PendingCalls(missing)
+        raise PendingCallsError(missing)
     return found
 
 
 def ask_ahead(kind: Kind, obj: Object) -> None:
-    """Stop with ``PendingCalls``, before anything is changed, where the answer to a write has to be asked for."""
+    """Stop with ``PendingCallsError``, before anything is changed, where the answer to a write has to be asked for."""
     if kind.forms is not None:
         kind.forms[0](obj)
 

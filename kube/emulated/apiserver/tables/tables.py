@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import BadRequestError
 from mews.kube.api.objects import Object, condition_of, labels_of, seconds
 from mews.kube.emulated.apiserver.store.kinds import Column, Kind
 from mews.kube.emulated.apiserver.store.views import view_of
@@ -338,7 +338,7 @@ def _included(obj: Object, include: str, version: str) -> Object | None:
         case "Metadata":
             return partial(obj, version)
     text = f"includeObject: Invalid value: {json.dumps(include)}: must be 'Metadata', 'Object', 'None', or empty"
-    raise BadRequest(f"Unable to convert to Table as requested: {text}")
+    raise BadRequestError(f"Unable to convert to Table as requested: {text}")
 
 
 def empty_cells(kind: Kind) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, BadRequest, Invalid
+from mews.kube.api.errors import ApiError, BadRequestError, InvalidError
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.resources import Resource
 from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -28,9 +28,9 @@ def refused(kind: Kind, text: str) -> ApiError:
     return _cannot_handle(kind.resource, text)
 
 
-def _cannot_handle(resource: Resource, text: str) -> BadRequest:
+def _cannot_handle(resource: Resource, text: str) -> BadRequestError:
     name = resource.kind
-    return BadRequest(f'{name} in version "{resource.version}" cannot be handled as a {name}: {text}')
+    return BadRequestError(f'{name} in version "{resource.version}" cannot be handled as a {name}: {text}')
 
 
 def unpatchable(shown: str) -> Refuse:
@@ -39,7 +39,7 @@ def unpatchable(shown: str) -> Refuse:
     def refuse(_kind: Kind, text: str) -> ApiError:
         message = f'Invalid value: "{shown}": {text}'
         causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
-        return Invalid(f' "" is invalid: patch: {message}', details={"causes": causes})
+        return InvalidError(f' "" is invalid: patch: {message}', details={"causes": causes})
 
     return refuse
 

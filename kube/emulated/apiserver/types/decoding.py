@@ -25,20 +25,20 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
-class Undecodable(ValueError):
+class UndecodableError(ValueError):
     """A value has another shape than its type."""
 
 
 def _text(value: Any, _: list[str]) -> Any:
     if type(value) is str or isinstance(value, str):
         return value
-    raise Undecodable
+    raise UndecodableError
 
 
 def _flag(value: Any, _: list[str]) -> Any:
     if value is True or value is False:
         return value
-    raise Undecodable
+    raise UndecodableError
 
 
 def _integer(bits: int) -> Decode:
@@ -47,7 +47,7 @@ def _integer(bits: int) -> Decode:
     def decode(value: Any, _: list[str]) -> Any:
         if type(value) is int and low <= value <= high:
             return value
-        raise Undecodable
+        raise UndecodableError
 
     return decode
 
@@ -55,7 +55,7 @@ def _integer(bits: int) -> Decode:
 def _number(value: Any, _: list[str]) -> Any:
     if type(value) is int or type(value) is float:
         return value
-    raise Undecodable
+    raise UndecodableError
 
 
 def _coded(value: Any, _: list[str]) -> Any:
@@ -64,13 +64,13 @@ def _coded(value: Any, _: list[str]) -> Any:
             return base64.b64encode(bytes(item or 0 for item in value)).decode()
         base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
     except (AttributeError, TypeError, binascii.Error, ValueError):
-        raise Undecodable from None
+        raise UndecodableError from None
     return value
 
 
 def _time(value: Any, _: list[str]) -> Any:
     if type(value) is not str or (match := TIME.fullmatch(value)) is None:
-        raise Undecodable
+        raise UndecodableError
     if match[1]:
         value = value.replace(match[1], "", 1)
     return value
@@ -79,19 +79,19 @@ def _time(value: Any, _: list[str]) -> Any:
 def _micro_time(value: Any, _: list[str]) -> Any:
     if type(value) is str and MICRO_TIME.fullmatch(value):
         return value
-    raise Undecodable
+    raise UndecodableError
 
 
 def _quantity(value: Any, _: list[str]) -> Any:
     if value is True or value is False or not isinstance(value, (str, int, float)):
-        raise Undecodable
+        raise UndecodableError
     return canonical(value)
 
 
 def _amounts(value: Any, _: list[str]) -> Any:
     """Amounts of resources, which hold no less than thousandths (SetDefaults_ResourceList)."""
     if not isinstance(value, Mapping):
-        raise Undecodable
+        raise UndecodableError
     found = {name: "0" if amount is None else _quantity(amount, _) for name, amount in value.items()}
     return {name: canonical(f"{milli(text)}m") if text[-1] in "un" else text for name, text in found.items()}
 
@@ -99,7 +99,7 @@ def _amounts(value: Any, _: list[str]) -> Any:
 def _int_or_text(value: Any, _: list[str]) -> Any:
     if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
         return value
-    raise Undecodable
+    raise UndecodableError
 
 
 def _anything(value: Any, _: list[str]) -> Any:
@@ -118,7 +118,7 @@ def _schema_or_bool(value: Any, _: list[str]) -> Any:
         return value
     if isinstance(value, Mapping):
         return decoder(JSON_SCHEMA)(value, [])
-    raise Undecodable
+    raise UndecodableError
 
 
 _SCALARS: Mapping[str, Decode] = {
@@ -189,7 +189,7 @@ def _list(item_type: str) -> Decode:
         nonlocal each
         each = each or decoder(item_type)
         if type(value) is not list and type(value) is not tuple:
-            raise Undecodable
+            raise UndecodableError
         return [zero(item_type) if item is None else each(item, unknown) for item in value]
 
     return decode
@@ -202,7 +202,7 @@ def _map(item_type: str) -> Decode:
         nonlocal each
         each = each or decoder(item_type)
         if not isinstance(value, Mapping):
-            raise Undecodable
+            raise UndecodableError
         return {key: zero(item_type) if item is None else each(item, unknown) for key, item in value.items()}
 
     return decode
@@ -218,7 +218,7 @@ def _struct(ref: str) -> Decode:
             compiled.extend(_compiled(ref))
         known, constants, makers = compiled
         if type(value) is not dict and not isinstance(value, Mapping):
-            raise Undecodable
+            raise UndecodableError
         found = {}
         for key, item in value.items():
             if item is None:

@@ -22,7 +22,7 @@ _LEAST = {"int32": -(2**31), "int64": -(2**63), "uint8": 0}
 _LAYOUTS = {"time": "2006-01-02T15:04:05Z07:00", "microtime": "2006-01-02T15:04:05.000000Z07:00"}
 
 
-class _Abort(Exception):
+class _AbortError(Exception):
     """A value's own decoder failed: this comes before all mismatches."""
 
 
@@ -30,7 +30,7 @@ def mismatch(value: Mapping[str, Any], root: Struct) -> str:
     """The decoder's complaint about the first value of a wrong type, "" when there is none."""
     try:
         return next(_in_struct(value, root, ()), "")
-    except _Abort as error:
+    except _AbortError as error:
         return str(error)
 
 
@@ -84,7 +84,7 @@ def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) 
             _check_quantity(value)
         case "time" | "microtime":
             if not isinstance(value, str):
-                raise _Abort(_wrong(value, "string", place, path, named="string"))
+                raise _AbortError(_wrong(value, "string", place, path, named="string"))
             _check_time(value, type_)
         case "bytes":
             yield from _in_bytes(value, type_, place, path)
@@ -98,7 +98,7 @@ def _in_scalar(value: Any, type_: str, place: tuple[Struct, Field], path: Path) 
             yield from _in_integer(value, type_, place, path)
         case "intstr":
             for text in () if isinstance(value, str) else _in_integer(value, "int32", place, path, named="int32"):
-                raise _Abort(text)
+                raise _AbortError(text)
         case "float64":
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 yield _wrong(value, type_, place, path)
@@ -110,12 +110,12 @@ def _in_schemas(value: Any, type_: str, place: tuple[Struct, Field], path: Path)
     """Such a part decodes itself, so its complaint knows nothing of what is around it."""
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, Mapping) and (text := mismatch(one, struct(JSON_SCHEMA))):
-            raise _Abort(text)
+            raise _AbortError(text)
     for one in value if isinstance(value, list) and type_ == "schemaorlist" else ():
         if one is not None and not isinstance(one, Mapping):
             yield _wrong(one, type_, place, path, named="v1.JSONSchemaProps")
     if type_ == "schemaorbool" and not isinstance(value, (bool, Mapping)):
-        raise _Abort("boolean or JSON schema expected")
+        raise _AbortError("boolean or JSON schema expected")
 
 
 def _in_bytes(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _check_quantity(value: Any) -> None:
             raise ValueError
         canonical(value)
     except ValueError:
-        raise _Abort(QUANTITY) from None
+        raise _AbortError(QUANTITY) from None
 
 
 def _check_time(value: str, type_: str) -> None:
@@ -192,7 +192,7 @@ def _check_time(value: str, type_: str) -> None:
     left, wanted = _unparsed(value)
     if type_ == "microtime" and TIME.fullmatch(value):
         left, wanted = value[19:], ".000000"
-    raise _Abort(f'parsing time "{value}" as "{_LAYOUTS[type_]}": cannot parse "{left}" as "{wanted}"')
+    raise _AbortError(f'parsing time "{value}" as "{_LAYOUTS[type_]}": cannot parse "{left}" as "{wanted}"')
 
 
 _STEPS = (
@@ -217,7 +217,7 @@ def _check_base64(value: str) -> None:
     except (binascii.Error, ValueError):
         alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
         place = next((i for i, char in enumerate(value) if char not in alphabet and char != "="), len(value))
-        raise _Abort(f"illegal base64 data at input byte {place}") from None
+        raise _AbortError(f"illegal base64 data at input byte {place}") from None
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -327,7 +327,7 @@ def _scalar_error(value: Any, type_: str) -> str:
         )
     try:
         complaint = next(_in_scalar(value, type_, (_NOWHERE, Field("", type_)), ()), "")
-    except _Abort as error:
+    except _AbortError as error:
         return str(error)
     return re.sub(r"Go struct field \S+ of", "Go value of", complaint)
 

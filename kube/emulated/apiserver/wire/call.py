@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 from msgspec import Struct, field
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.emulated.apiserver.access.authentication import Authenticator
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
 from mews.kube.emulated.apiserver.store.json_errors import not_a_struct
@@ -143,7 +143,7 @@ async def read_body(request: web.BaseRequest) -> bytes:
     except BusyError:
         raise
     except BodyError as error:
-        raise BadRequest(str(error)) from error
+        raise BadRequestError(str(error)) from error
     if body is None:
         raise ApiError(f"Request entity too large: limit is {MAX_BODY}", code=413, reason="RequestEntityTooLarge")
     return body
@@ -166,15 +166,15 @@ async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
         if body is None:
             body = {}
         if not isinstance(body, dict):
-            raise BadRequest(f"couldn't get version/kind; json parse error: {not_a_struct(body)}")
+            raise BadRequestError(f"couldn't get version/kind; json parse error: {not_a_struct(body)}")
         for name in ("apiVersion", "kind"):
             if body.get(name) is not None and not isinstance(body[name], str):
                 reason = f"json: cannot unmarshal {json_type(body[name])} into Go struct field .{name} of type string"
-                raise BadRequest(f"couldn't get version/kind; json parse error: {reason}")
-    except BadRequest as error:
+                raise BadRequestError(f"couldn't get version/kind; json parse error: {reason}")
+    except BadRequestError as error:
         reason = error.message.removeprefix("error converting YAML to JSON: ")
         text = f"the object provided is unrecognized (must be of type {kind}): {reason} ({_summary(raw)})"
-        raise BadRequest(text) from None
+        raise BadRequestError(text) from None
     if call.kind.custom:
         _check_type(call.kind, body, raw.decode(errors="replace"))
     return body, raw
@@ -197,7 +197,7 @@ async def _decoded(call: Call, raw: bytes) -> Any:
 async def read_aside(call: Call, raw: bytes, read: Callable[[], T], *, yaml: bool = False) -> T:
     """What is read of a body, beside the loop where that takes long.
 
-    Raises what ``read`` raises, TooManyRequests, ApiError (504).
+    Raises what ``read`` raises, TooManyRequestsError, ApiError (504).
     """
     if len(raw) <= (_SLOW_YAML if yaml else _LARGE):
         return read()
@@ -207,7 +207,7 @@ async def read_aside(call: Call, raw: bytes, read: Callable[[], T], *, yaml: boo
 async def yaml_of(call: Call, raw: bytes) -> tuple[Any, list[str]]:
     """A body in YAML and what of it is there twice.
 
-    Raises BadRequest.
+    Raises BadRequestError.
     """
     return await read_aside(call, raw, lambda: negotiation.parse_yaml_strictly(raw), yaml=True)
 
@@ -219,7 +219,7 @@ def _check_type(kind: Kind, body: Mapping[str, Any], raw: str) -> None:
         text = (
             f"the object provided is unrecognized (must be of type {kind.resource.kind}): Object 'Kind' is missing in"
         )
-        raise BadRequest(f"{text} '{raw}' ({shown})")
+        raise BadRequestError(f"{text} '{raw}' ({shown})")
     if not body.get("apiVersion"):
         expected = kind.resource.api_version
-        raise BadRequest(f"the API version in the data () does not match the expected API version ({expected})")
+        raise BadRequestError(f"the API version in the data () does not match the expected API version ({expected})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from mews.kube.api.errors import BadRequest, ServerError
+from mews.kube.api.errors import BadRequestError, ServerError
 from mews.kube.api.objects import Object, all_containers_of, containers_of, init_containers_of, name_of, node_name_of
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.store import refusals
@@ -24,8 +24,8 @@ class ContainerTarget(Struct, frozen=True):
 def find(
     store: Store, kubelets: KubeletDirectory, namespace: str, pod_name: str, container: str | None
 ) -> ContainerTarget:
-    """Raises ``NotFound`` for the pod, ``BadRequest`` for the container, ``ServerError`` when the node's kubelet does
-    not answer."""
+    """Raises ``NotFoundError`` for the pod, ``BadRequestError`` for the container, ``ServerError`` when the node's
+    kubelet does not answer."""
     pod = store.get(store.kinds.of(PODS), namespace, pod_name)
     chosen = _container(pod, container)
     node = node_name_of(pod)
@@ -37,7 +37,7 @@ def find(
 def kubelet_of_pod(store: Store, kubelets: KubeletDirectory, pod: Object) -> KubeletApi:
     """The kubelet of a bound pod's node.
 
-    Raises NotFound where there is no such node, ServerError where no kubelet answers.
+    Raises NotFoundError where there is no such node, ServerError where no kubelet answers.
     """
     node = node_name_of(pod)
     if kubelets.kubelet_of(node) is None and store.find(store.kinds.of(NODES), "", node) is None:
@@ -62,7 +62,7 @@ def _container(pod: Object, asked: str | None) -> str:
     name = name_of(pod)
     if asked:
         if all(container["name"] != asked for container in all_containers_of(pod)):
-            raise BadRequest(f"container {asked} is not valid for pod {name}")
+            raise BadRequestError(f"container {asked} is not valid for pod {name}")
         return asked
     if len(mains) == 1 and not inits:
         return mains[0]
@@ -70,4 +70,4 @@ def _container(pod: Object, asked: str | None) -> str:
     if default in mains:
         return str(default)
     choices = f"choose one of: [{' '.join([*inits, *mains])}]"
-    raise BadRequest(f"a container name must be specified for pod {name}, {choices}")
+    raise BadRequestError(f"a container name must be specified for pod {name}, {choices}")

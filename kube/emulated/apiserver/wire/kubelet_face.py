@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aiohttp import web
 
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import BadRequestError
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.pod_streams import log_of, send_log
 from mews.kube.emulated.apiserver.wire.upgrades import (
@@ -53,7 +53,7 @@ async def _exec(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, 
     options = stream_options(request.query, OF_THE_KUBELET)
     command = request.query.getall("command", [])
     if not command:
-        raise BadRequest("you must specify at least 1 command for the container")
+        raise BadRequestError("you must specify at least 1 command for the container")
     session = kubelet.command(target[0], target[1], target[-1], command)
     return await serve_command(request, session, options, COMMAND)
 

@@ -40,7 +40,7 @@ def measured(
 def one_measured(store: Store, kubelets: KubeletDirectory, kind: Kind, *, namespace: str | None, name: str) -> Object:
     """The metrics of one node or pod.
 
-    Raises NotFound.
+    Raises NotFoundError.
     """
     found = one(kind.resource.kind, measured(store, kubelets, kind, namespace=namespace), name)
     if found is None:

@@ -10,7 +10,7 @@ import orjson
 import yaml
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.client.json_text import parse
 from mews.kube.emulated.apiserver.store.json_errors import json_error
 from mews.kube.emulated.apiserver.wire import protobuf
@@ -127,7 +127,7 @@ def media_of(content_type: str) -> str:
 def decode(raw: bytes, content_type: str, release: str = DEFAULT) -> Any:
     """A body's value; ``release`` says which fields are known by number.
 
-    Raises ``ApiError`` 415 for a media type that is not known, ``BadRequest`` for one that cannot be read.
+    Raises ``ApiError`` 415 for a media type that is not known, ``BadRequestError`` for one that cannot be read.
     """
     media = media_of(content_type)
     if media == JSON:
@@ -150,7 +150,7 @@ def parse_json(raw: bytes, prefix: str = "couldn't get version/kind; json parse 
         _check_depth(raw, value)
         return _whole(value) if b"\\ud" in raw or b"\\uD" in raw else value
     except (ValueError, RecursionError):
-        raise BadRequest(f"{prefix}{json_error(raw)}") from None
+        raise BadRequestError(f"{prefix}{json_error(raw)}") from None
 
 
 def _check_depth(raw: bytes, value: Any) -> None:
@@ -202,7 +202,7 @@ def parse_yaml_strictly(raw: bytes) -> tuple[Any, list[str]]:
         _check_depth(raw, value)
         return value, list(_repeated(node))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadRequest(f"error converting YAML to JSON: {_go_yaml_complaint(error)}") from None
+        raise BadRequestError(f"error converting YAML to JSON: {_go_yaml_complaint(error)}") from None
 
 
 def _repeated(node: yaml.Node | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import BadRequest, Invalid, ServerError
+from mews.kube.api.errors import BadRequestError, InvalidError, ServerError
 from mews.kube.client.port import DeleteOptions, Preconditions
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.json_errors import not_a_struct
@@ -23,16 +23,16 @@ _PROPAGATION = ("Foreground", "Background", "Orphan")
 Query = Mapping[str, str]
 
 
-def options_error(name: str, error: FieldError) -> Invalid:
+def options_error(name: str, error: FieldError) -> InvalidError:
     """422 for an option of the request itself."""
     return options_errors(name, [error])
 
 
-def options_errors(name: str, errors: Sequence[FieldError]) -> Invalid:
+def options_errors(name: str, errors: Sequence[FieldError]) -> InvalidError:
     """422 for several options at once."""
     causes = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
     text = str(errors[0]) if len(errors) == 1 else f"[{', '.join(map(str, errors))}]"
-    return Invalid(
+    return InvalidError(
         f'{name}.meta.k8s.io "" is invalid: {text}', details={"group": "meta.k8s.io", "kind": name, "causes": causes}
     )
 
@@ -40,7 +40,7 @@ def options_errors(name: str, errors: Sequence[FieldError]) -> Invalid:
 def check_list_options(query: Query) -> None:
     """Check the options of a list.
 
-    Raises ``BadRequest`` for what cannot be read, ``Invalid`` for what does not go together.
+    Raises ``BadRequestError`` for what cannot be read, ``InvalidError`` for what does not go together.
     """
     match, errors = query.get("resourceVersionMatch", ""), []
     number(query, "timeoutSeconds")
@@ -61,7 +61,7 @@ def check_list_options(query: Query) -> None:
 def check_watch_options(query: Query) -> None:
     """Check the options of a watch.
 
-    Raises ``Invalid`` for what does not go together.
+    Raises ``InvalidError`` for what does not go together.
     """
     match, errors = query.get("resourceVersionMatch", ""), []
     if "sendInitialEvents" in query and match != "NotOlderThan":
@@ -161,7 +161,7 @@ def read_delete_options(raw: bytes, content_type: str) -> Any:
         return None
     try:
         body = decode(raw, content_type)
-    except BadRequest as error:
+    except BadRequestError as error:
         raise ServerError(error.message, reason="") from None
     if not isinstance(body, Mapping):
         raise ServerError(f"couldn't get version/kind; json parse error: {not_a_struct(body)}", reason="")
@@ -181,9 +181,9 @@ def number(query: Query, name: str) -> int | None:
     try:
         value = int(text)
     except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        raise BadRequestError(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
     if not -(1 << 63) <= value < 1 << 63:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+        raise BadRequestError(f'strconv.ParseInt: parsing "{text}": value out of range')
     return value
 
 

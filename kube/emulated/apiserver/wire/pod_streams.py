@@ -7,7 +7,7 @@ from datetime import datetime
 
 from aiohttp import web
 
-from mews.kube.api.errors import BadRequest, Invalid
+from mews.kube.api.errors import BadRequestError, InvalidError
 from mews.kube.api.objects import node_name_of, uid_of
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.wire import containers, parameters
@@ -39,7 +39,7 @@ async def log(call: Call) -> web.StreamResponse:
 def check_log_options(query: Mapping[str, str], pod: str) -> None:
     """Check the options of a log (core validation.go ValidatePodLogOptions).
 
-    Raises BadRequest for what cannot be read, Invalid for what is out of bounds.
+    Raises BadRequestError for what cannot be read, InvalidError for what is out of bounds.
     """
     errors = []
     tail, limit = parameters.number(query, "tailLines"), parameters.number(query, "limitBytes")
@@ -61,7 +61,7 @@ def check_log_options(query: Mapping[str, str], pod: str) -> None:
         causes = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
         text = str(errors[0]) if len(errors) == 1 else f"[{', '.join(map(str, errors))}]"
         details = {"name": pod, "kind": "PodLogOptions", "causes": causes}
-        raise Invalid(f'PodLogOptions "{pod}" is invalid: {text}', details=details)
+        raise InvalidError(f'PodLogOptions "{pod}" is invalid: {text}', details=details)
 
 
 def log_of(
@@ -87,7 +87,7 @@ def _unix_time(text: str) -> float:
         found = None
     if found is None or found.tzinfo is None:
         layout = "2006-01-02T15:04:05Z07:00"
-        raise BadRequest(f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"')
+        raise BadRequestError(f'parsing time "{text}" as "{layout}": cannot parse "{text}" as "2006"')
     return found.timestamp()
 
 
@@ -118,7 +118,7 @@ async def exec_(call: Call) -> web.StreamResponse:
     kubelet, container = _running(call)
     command = call.request.query.getall("command", [])
     if not command:
-        raise BadRequest("you must specify at least 1 command for the container")
+        raise BadRequestError("you must specify at least 1 command for the container")
     _check_upgrade(call)
     options = stream_options(call.query)
     session = kubelet.command(call.namespace, call.route.name, container, command)
@@ -139,7 +139,7 @@ async def portforward(call: Call) -> web.StreamResponse:
     world, name = call.world, call.route.name
     pod = world.store.get(call.kind, call.namespace, name)
     if not node_name_of(pod):
-        raise BadRequest(f"pod {name} does not have a host assigned")
+        raise BadRequestError(f"pod {name} does not have a host assigned")
     kubelet = containers.kubelet_of_pod(world.store, world.kubelets, pod)
     _check_upgrade(call)
     return await serve_ports(call.request, kubelet.ports(call.namespace, name), f"{name}, uid {uid_of(pod)}")
@@ -149,10 +149,10 @@ def _running(call: Call) -> tuple[KubeletApi, str]:
     world, name = call.world, call.route.name
     target = containers.find(world.store, world.kubelets, call.namespace, name, call.query.get("container"))
     if target.kubelet is None:
-        raise BadRequest(f"pod {name} does not have a host assigned")
+        raise BadRequestError(f"pod {name} does not have a host assigned")
     return target.kubelet, target.container
 
 
 def _check_upgrade(call: Call) -> None:
     if not wants_upgrade(call.request):
-        raise BadRequest("Upgrade request required")
+        raise BadRequestError("Upgrade request required")

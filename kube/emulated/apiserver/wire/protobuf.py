@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.api.objects import timestamp
 from mews.kube.emulated.apiserver.types import gotypes
 from mews.kube.emulated.apiserver.types.gotypes import release_mark
@@ -47,17 +47,17 @@ _SCHEMAS: Mapping[str, Fields] = {
 def decode(body: bytes, release: str = DEFAULT) -> dict[str, Any]:
     """The object in a protobuf body, with the fields that the release has.
 
-    Raises ``ApiError`` 415 for a kind that is not built in, ``BadRequest`` for broken bytes.
+    Raises ``ApiError`` 415 for a kind that is not built in, ``BadRequestError`` for broken bytes.
     """
     if not body.startswith(MAGIC):
-        raise BadRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+        raise BadRequestError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     try:
         unknown = _message(body[len(MAGIC) :], _UNKNOWN)
         meta = unknown.get("typeMeta", {})
         root = _root(meta.get("apiVersion", ""), meta.get("kind", ""), release)
         return {**meta, **_message(unknown.get("raw", b""), root)}
     except (IndexError, UnicodeDecodeError, AttributeError, TypeError, json.JSONDecodeError) as error:
-        raise BadRequest(f"unable to decode the protobuf body: {error}") from None
+        raise BadRequestError(f"unable to decode the protobuf body: {error}") from None
 
 
 def _root(api_version: str, kind: str, release: str) -> Fields:

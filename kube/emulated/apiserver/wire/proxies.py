@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec import Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from mews.kube.api.errors import ApiError, BadRequest, ServerError
+from mews.kube.api.errors import ApiError, BadRequestError, ServerError
 from mews.kube.api.objects import Object, containers_of
 from mews.kube.api.resources import NODES
 from mews.kube.emulated.apiserver.store.selection import Selection
@@ -55,7 +55,7 @@ def _split(name: str) -> tuple[str, str, str]:
     """``[scheme:]name[:port]`` (apimachinery net.SplitSchemeNamePort)."""
     parts = name.split(":")
     if len(parts) > 3 or (len(parts) == 3 and parts[0] not in ("http", "https", "")) or not parts[-2:][0]:
-        raise BadRequest(f'invalid proxy request "{name}"')
+        raise BadRequestError(f'invalid proxy request "{name}"')
     if len(parts) == 1:
         return "http", parts[0], ""
     if len(parts) == 2:
@@ -67,7 +67,7 @@ def _pod_target(call: Call, scheme: str, name: str, port: str) -> ProxyTarget:
     pod = call.world.store.get(call.kind, call.namespace, name)
     address = (pod.get("status") or {}).get("podIP")
     if not address:
-        raise BadRequest("address not allowed")
+        raise BadRequestError("address not allowed")
     if not port:
         declared = [each for container in containers_of(pod) for each in container.get("ports") or ()]
         port = str(declared[0]["containerPort"]) if declared else ("443" if scheme == "https" else "80")
@@ -110,7 +110,7 @@ def _unavailable(text: str) -> ApiError:
 
 def _number(port: str) -> int:
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 0x10000):
-        raise BadRequest(f'invalid port "{port}"')
+        raise BadRequestError(f'invalid port "{port}"')
     return int(port)
 
 
@@ -118,14 +118,14 @@ def _hold_to_pods(call: Call, target: ProxyTarget) -> None:
     """A pod's status and an EndpointSlice are words of whoever may write them. Pods of processes have addresses of this
     machine, whose other ports are nobody's business: only what a kubelet gave away is reached.
 
-    Raises BadRequest, worded as upstream's proxyutil.IsProxyableIP.
+    Raises BadRequestError, worded as upstream's proxyutil.IsProxyableIP.
     """
     store = call.world.store
     for node in store.shelf(store.kinds.of(NODES)).select(Selection()):
         kubelet = call.world.kubelets.kubelet_of(node["metadata"]["name"])
         if kubelet is not None and target.host in kubelet.addresses():
             return
-    raise BadRequest("address not allowed")
+    raise BadRequestError("address not allowed")
 
 
 async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import BadRequest, ServerError
+from mews.kube.api.errors import BadRequestError, ServerError
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.objects import scales
@@ -129,7 +129,7 @@ async def list_(call: Call) -> web.StreamResponse:
     limit, token = parameters.number(query, "limit"), query.get("continue", "")
     match, given = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
     if token and given not in ("", "0"):
-        raise BadRequest("specifying resource version is not allowed when using continue")
+        raise BadRequestError("specifying resource version is not allowed when using continue")
     # A page of a list at a version is of that very version, unless the client says otherwise
     if match == "Exact" or (not match and given not in ("", "0") and limit is not None and limit > 0):
         version = read_version(given)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.errors import BadRequest, Invalid
+from mews.kube.api.errors import BadRequestError, InvalidError
 from mews.kube.api.objects import Object, node_name_of, timestamp
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
@@ -34,7 +34,7 @@ _SHORTEST_S = 600
 def review(call: Call, body: Object, request: WriteRequest) -> Object:
     """The answer to a review.
 
-    Raises ``BadRequest`` or ``Invalid`` for a question that cannot be answered.
+    Raises ``BadRequestError`` or ``InvalidError`` for a question that cannot be answered.
     """
     asked, spec = _ANSWERS[call.kind.resource.kind], body.get("spec") or {}
     if call.kind.resource.kind in _OF_USERS:
@@ -90,7 +90,7 @@ def _myself(call: Call, _spec: Mapping[str, Any]) -> Object:
 
 def _token(call: Call, spec: Mapping[str, Any]) -> Object:
     if not spec.get("token"):
-        raise BadRequest("token is required for TokenReview in authentication")
+        raise BadRequestError("token is required for TokenReview in authentication")
     user = call.world.authenticator.owner_of(spec["token"])
     if user is None:
         return _answer(call, spec=spec, status={"user": {}, "error": "invalid bearer token"})
@@ -123,17 +123,17 @@ def _local_access(call: Call, spec: Mapping[str, Any]) -> Object:
     return _answer(call, spec=spec, status=_verdict(call, user, spec), metadata={"namespace": call.namespace})
 
 
-def _refused(errors: list[FieldError]) -> Invalid:
+def _refused(errors: list[FieldError]) -> InvalidError:
     """Upstream forgets the kind's name here."""
     causes = [{"reason": error.reason, "message": error.message(), "field": error.path} for error in errors]
     group, texts = "authorization.k8s.io", [str(error) for error in errors]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return Invalid(f'.{group} "" is invalid: {text}', details={"group": group, "causes": causes})
+    return InvalidError(f'.{group} "" is invalid: {text}', details={"group": group, "causes": causes})
 
 
 def _rules(call: Call, spec: Mapping[str, Any]) -> Object:
     if not spec.get("namespace"):
-        raise BadRequest("no namespace on request")
+        raise BadRequestError("no namespace on request")
     rules = call.world.authorizer.rules_of(call.user, spec["namespace"])
     paths = [rule for rule in rules if rule.get("nonResourceURLs")]
     status = {"resourceRules": [rule for rule in rules if rule not in paths], "nonResourceRules": paths}
@@ -153,7 +153,7 @@ _ANSWERS: Mapping[str, Callable[[Call, Mapping[str, Any]], Object]] = {
 def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
     """POST serviceaccounts/token: a bearer token that this server accepts while it is good.
 
-    Raises ``Invalid`` or, for what it is to be bound to, ``NotFound``.
+    Raises ``InvalidError`` or, for what it is to be bound to, ``NotFoundError``.
     """
     store = call.world.store
     account = store.get(call.kind, call.namespace, call.route.name)
@@ -197,7 +197,7 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
     if resource is None:
         group, _, version = (reference.get("apiVersion") or "").rpartition("/")
         shown = f"{group}/{version}, Kind={reference.get('kind') or ''}"
-        raise BadRequest(f"cannot bind token to object of type {shown}")
+        raise BadRequestError(f"cannot bind token to object of type {shown}")
     place = call.namespace if resource.namespaced else ""
     obj = store.get(store.kinds.of(resource), place, reference.get("name") or "")
     found = obj["metadata"]
@@ -213,8 +213,8 @@ def _bound(call: Call, reference: Mapping[str, Any]) -> dict[str, dict[str, str]
     return bound
 
 
-def _unfit(error: FieldError, name: str = "") -> Invalid:
+def _unfit(error: FieldError, name: str = "") -> InvalidError:
     causes = [{"reason": error.reason, "message": error.message(), "field": error.path}]
     named = {"name": name} if name else {}
     details = {**named, "group": "authentication.k8s.io", "kind": "TokenRequest", "causes": causes}
-    return Invalid(f'TokenRequest.authentication.k8s.io "{name}" is invalid: {error}', details=details)
+    return InvalidError(f'TokenRequest.authentication.k8s.io "{name}" is invalid: {error}', details=details)

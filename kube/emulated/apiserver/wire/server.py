@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError, BadRequest, Forbidden, TooManyRequests
+from mews.kube.api.errors import ApiError, BadRequestError, ForbiddenError, TooManyRequestsError
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator, ImpersonationError
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
@@ -180,7 +180,7 @@ class ApiServer:
         route = routes.parse(parts)
         self._world.authorizer.check(user, _attributes(request, route))
         if self._reads_only and not _only_reads(request, route):
-            raise Forbidden(f"{request.method} {request.path}: {self._reads_only}")
+            raise ForbiddenError(f"{request.method} {request.path}: {self._reads_only}")
         if route is None:
             return self._about(request, parts)
         kinds = self._world.store.kinds
@@ -303,13 +303,13 @@ def _refused(request: web.BaseRequest, status: int, text: str) -> web.StreamResp
     """What the listener refuses, as a Status."""
     match status:
         case 403:
-            error: ApiError = Forbidden(text)
+            error: ApiError = ForbiddenError(text)
         case 429:
-            error = TooManyRequests(text)
+            error = TooManyRequestsError(text)
         case 500:
             error = ApiError("Internal error occurred", reason="InternalError")
         case _:
-            error = BadRequest(text)
+            error = BadRequestError(text)
     return refuse(error, request)
 
 

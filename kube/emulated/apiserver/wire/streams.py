@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError, Gone
+from mews.kube.api.errors import ApiError, GoneError
 from mews.kube.api.objects import Object
 from mews.kube.client.port import EventType, WatchEvent
 from mews.kube.emulated.apiserver.store import refusals
@@ -57,7 +57,7 @@ async def watch(call: Call) -> web.StreamResponse:
         response.headers.add("Warning", warning(call.kind.warning))
     try:
         subscription = store.watch(call.kind, selection, "" if initial else version or str(store.version))
-    except Gone as error:
+    except GoneError as error:
         await response.prepare(call.request)
         await response.write(encode({"type": "ERROR", "object": error.status()}) + b"\n")
         return response
@@ -70,7 +70,7 @@ async def watch(call: Call) -> web.StreamResponse:
         await _write(call, response, encode({"type": "ERROR", "object": error.status()}) + b"\n")
     except ConnectionError:
         pass  # the client is gone, and so is whoever would care
-    except _TooSlow:
+    except _TooSlowError:
         if call.request.transport is not None:
             call.request.transport.abort()
     finally:
@@ -110,7 +110,7 @@ async def _pump(
         written_s = loop.time()
 
 
-class _TooSlow(Exception):
+class _TooSlowError(Exception):
     """The client takes nothing any more."""
 
 
@@ -131,7 +131,7 @@ async def _write(call: Call, response: web.StreamResponse, data: bytes) -> None:
         async with asyncio.timeout(call.world.patience_s):
             await response.write(data)
     except TimeoutError:
-        raise _TooSlow from None
+        raise _TooSlowError from None
 
 
 class _Lines:

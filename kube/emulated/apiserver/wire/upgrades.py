@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from aiohttp import WSMsgType, web
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.streaming import port_forward, remote_command, websocket_channels
 from mews.kube.streaming.port_forward import Dial, SpdyPortForward, serve_channel_ports
 from mews.kube.streaming.remote_command import serve_spdy_command
@@ -37,11 +37,11 @@ OF_THE_KUBELET = ("input", "output", "error", "tty")
 def stream_options(query: Mapping[str, str], names: tuple[str, ...] = _OF_THE_API) -> StreamOptions:
     """The streams that a request asks for.
 
-    Raises BadRequest for none.
+    Raises BadRequestError for none.
     """
     stdin, stdout, stderr, tty = (query.get(name, "").lower() in _TRUE for name in names)
     if not (stdin or stdout or stderr):
-        raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
+        raise BadRequestError("you must specify at least 1 of stdin, stdout, stderr")
     return StreamOptions(stdin, stdout, stderr and not tty, tty)
 
 
@@ -55,7 +55,7 @@ async def serve_command(
 ) -> web.StreamResponse:
     """A session with the client's streams, over what the request asks for.
 
-    Raises BadRequest for another protocol.
+    Raises BadRequestError for another protocol.
     """
     if wants_websocket(request):
         socket = await open_websocket(request, websocket_channels.COMMAND_PROTOCOLS)
@@ -71,7 +71,7 @@ async def serve_command(
 async def serve_ports(request: web.BaseRequest, dial: Dial, whose: str) -> web.StreamResponse:
     """The ports of a pod, over what the request asks for; ``whose`` names the pod to the client.
 
-    Raises BadRequest for another protocol, and for ports that are none.
+    Raises BadRequestError for another protocol, and for ports that are none.
     """
     if wants_websocket(request):
         asked = [word.strip() for word in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
@@ -103,7 +103,7 @@ def _spdy(request: web.BaseRequest) -> bool:
 def _agreed(request: web.BaseRequest, known: tuple[str, ...]) -> str:
     """The protocol of the streams: the client's first that is known; "" where it names none."""
     if not _spdy(request):
-        raise BadRequest("unable to upgrade: missing upgrade headers in request")
+        raise BadRequestError("unable to upgrade: missing upgrade headers in request")
     asked = [word.strip() for line in request.headers.getall(_WANTED, ()) for word in line.split(",") if word.strip()]
     if not asked:
         return ""
@@ -125,10 +125,10 @@ def _ports(request: web.BaseRequest) -> list[int]:
         word for value in request.query.getall("ports", request.query.getall("port", [])) for word in value.split(",")
     ]
     if not words:
-        raise BadRequest('query parameter "port" is required')
+        raise BadRequestError('query parameter "port" is required')
     for word in words:
         if not (word.isascii() and word.isdigit() and 0 < int(word) < 0x10000):
-            raise BadRequest(f'unable to parse "{word}" as a port')
+            raise BadRequestError(f'unable to parse "{word}" as a port')
         found.append(int(word))
     return found
 
@@ -176,10 +176,10 @@ async def _send_chunk(socket: web.WebSocketResponse, chunk: bytes, *, encoded: b
 async def open_websocket(request: web.BaseRequest, protocols: tuple[str, ...]) -> web.WebSocketResponse:
     """The WebSocket that a request asks for.
 
-    Raises BadRequest for a key that is none.
+    Raises BadRequestError for a key that is none.
     """
     if not request.headers.get("Sec-WebSocket-Key", "").isascii():  # aiohttp raises what is no answer
-        raise BadRequest("malformed Sec-WebSocket-Key")
+        raise BadRequestError("malformed Sec-WebSocket-Key")
     socket = web.WebSocketResponse(protocols=protocols, compress=False)
     await socket.prepare(request)
     return socket

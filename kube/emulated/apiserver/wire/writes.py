@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from msgspec.structs import replace
 
-from mews.kube.api.errors import ApiError, BadRequest
+from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.api.objects import Object
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
@@ -112,18 +112,18 @@ def _act(call: Call, body: Object, request: WriteRequest) -> Object:
     match call.route.subresource:
         case "eviction" if version not in ("", "policy/v1", "policy/v1beta1"):
             text = f'no kind "Eviction" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
-            raise BadRequest(
+            raise BadRequestError(
                 f'Eviction in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: {text}'
             )
         case "token":
             return reviews.issue_token(call, body)
         case "binding":
             if given != name:
-                raise BadRequest("name in URL does not match name in Binding object")
+                raise BadRequestError("name in URL does not match name in Binding object")
             return pod_actions.bind(call.world.store, call.namespace, name, body, request)
         case "eviction":
             if given != name:
-                raise BadRequest("name in URL does not match name in Eviction object")
+                raise BadRequestError("name in URL does not match name in Eviction object")
             options = parameters.delete_options(call.query, body.get("deleteOptions"))
             return pod_actions.evict(call.world.store, call.namespace, name, options, request)
     raise refusals.wrong_method()
@@ -223,14 +223,14 @@ async def _configuration(call: Call, raw: bytes, request: WriteRequest) -> Any:
     """What is to be applied; keys that it has twice are refused or warned of, as the request wants it."""
     try:
         found, errors = await yaml_of(call, raw)
-    except BadRequest as error:
-        raise BadRequest(f"error decoding YAML: {error.message}") from None
+    except BadRequestError as error:
+        raise BadRequestError(f"error decoding YAML: {error.message}") from None
     if request.validation == "Ignore":
         return found
     if errors and request.validation == "Strict":
         lines = "".join(f"\n  {error}" for error in errors)
         text = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:"
-        raise BadRequest(f"{text}{lines}")
+        raise BadRequestError(f"{text}{lines}")
     request.warnings.extend(errors)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, timestamp, uid_of
 from mews.kube.api.resources import CRON_JOBS, JOBS
 from mews.kube.client.port import DeleteOptions
@@ -128,7 +128,7 @@ class CronJobController:
         name = body["metadata"]["name"]
         try:
             made = await self._context.kube.create(JOBS, body, namespace=namespace, field_manager=MANAGER)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return await self._context.kube.get(JOBS, name, namespace=namespace)
         except ApiError as error:
             self._emit(cron_job, "Warning", "FailedCreate", f"Error creating job: {error.message}")
@@ -142,7 +142,7 @@ class CronJobController:
         options = DeleteOptions(propagation="Background")
         try:
             await self._context.kube.delete(JOBS, name_of(job), namespace=namespace_of(job), options=options)
-        except NotFound:
+        except NotFoundError:
             return
         self._emit(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name_of(job)}")
 
@@ -158,6 +158,6 @@ class CronJobController:
             written = await self._context.kube.replace(
                 CRON_JOBS, {**cron_job, "status": made}, subresource="status", field_manager=MANAGER
             )
-        except NotFound:
+        except NotFoundError:
             return
         self._expectations.wrote(key_of(cron_job), self._cron_jobs, written)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.objects import (
     Object,
     is_deleting,
@@ -170,7 +170,7 @@ class DaemonSetController:
                 written = await self._context.kube.replace(
                     DAEMON_SETS, body, subresource="status", field_manager=MANAGER
                 )
-            except NotFound:
+            except NotFoundError:
                 return
             self._expectations.wrote(key_of(daemon_set), self._sets, written)
         span_s = policy.min_ready_s(daemon_set)

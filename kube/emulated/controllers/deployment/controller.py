@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from mews.kube.api.objects import (
     Object,
     annotations_of,
@@ -155,7 +155,7 @@ class DeploymentController:
         self._expectations.deleted(key_of(deployment), self._sets.informer, replica_set)
         try:
             await self._context.kube.delete(REPLICA_SETS, name_of(replica_set), namespace=namespace_of(replica_set))
-        except NotFound:
+        except NotFoundError:
             return
 
     def recheck(self, deployment: Object, delay_s: float) -> None:
@@ -274,7 +274,7 @@ class _Work:
         name = name_of(body)
         try:
             self._new = await self._controller.create_set(deployment, body)
-        except AlreadyExists:
+        except AlreadyExistsError:
             self._new = await self._known(name)
             await self._report_progress(str(revision), None)
             return
@@ -297,7 +297,7 @@ class _Work:
         status = self.deployment.get("status") or {}
         self.deployment["status"] = {**status, "collisionCount": int(status.get("collisionCount") or 0) + 1}
         await self._controller.write_status(self.deployment)
-        raise AlreadyExists(f'replicasets.apps "{name}" already exists')
+        raise AlreadyExistsError(f'replicasets.apps "{name}" already exists')
 
     async def _report_failure(self, text: str) -> None:
         failure = self._progressing("False", "ReplicaSetCreateError", text)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resource_claims import consumers_of
 from mews.kube.api.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
@@ -247,7 +247,7 @@ class DeviceTaintEviction:
             await mark_disrupted(self._context, pod, reason=_REASON, message=_MESSAGE)
             options = DeleteOptions(preconditions=Preconditions(uid=doomed.uid))
             await kube.delete(PODS, name, namespace=namespace, options=options)
-        except NotFound:
+        except NotFoundError:
             return False
         return True
 

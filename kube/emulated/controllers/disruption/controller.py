@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, key_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import (
     DEPLOYMENTS,
@@ -75,7 +75,7 @@ class DisruptionController:
                 written = await self._context.kube.replace(
                     DISRUPTION_BUDGETS, {**budget, "status": status}, subresource="status", field_manager=MANAGER
                 )
-            except NotFound:
+            except NotFoundError:
                 return
             self._expectations.wrote(key, self._budgets, written)
 
@@ -96,7 +96,7 @@ class DisruptionController:
             return {}
         try:
             found = await self._context.kube.get(resource, name, namespace=namespace)
-        except NotFound:
+        except NotFoundError:
             return {}
         owner = controller_of(found)
         if kind == REPLICA_SETS.kind and owner is not None and owner.get("kind") == DEPLOYMENTS.kind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of
 from mews.kube.api.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from mews.kube.client.informer import Informer
@@ -156,5 +156,5 @@ class EndpointsController:
         if found is not None:
             try:
                 await self._kube.delete(ENDPOINTS, name_of(found), namespace=namespace_of(found))
-            except NotFound:
+            except NotFoundError:
                 return

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.objects import Object, annotations_of, is_deleting, labels_of, name_of, namespace_of
 from mews.kube.api.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from mews.kube.component import Context
@@ -138,7 +138,7 @@ class EndpointsMirroring:
             self._expectations.deleted(key, self._slices, found)
             try:
                 await self._kube.delete(ENDPOINT_SLICES, name_of(found), namespace=namespace_of(found))
-            except NotFound:
+            except NotFoundError:
                 continue
 
     async def _write(

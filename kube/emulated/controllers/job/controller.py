@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import JOBS, PODS
 from mews.kube.api.selectors import match_expressions
@@ -136,7 +136,7 @@ class JobController:
             changed = await self._context.kube.patch(
                 PODS, name_of(pod), body, kind=Patch.STRATEGIC, namespace=namespace_of(pod), field_manager=MANAGER
             )
-        except NotFound:
+        except NotFoundError:
             return
         if key and not is_deleting(pod):
             self._expectations.wrote(key, self._pods.informer, changed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, seconds, uid_of
 from mews.kube.api.resources import JOBS
 from mews.kube.client.port import DeleteOptions, Preconditions
@@ -51,5 +51,5 @@ class TtlAfterFinished:
         options = DeleteOptions(preconditions=Preconditions(uid=uid_of(job)), propagation="Foreground")
         try:
             await self._context.kube.delete(JOBS, name_of(job), namespace=namespace_of(job), options=options)
-        except NotFound:
+        except NotFoundError:
             return

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, key_of, labels_of, name_of, namespace_of
 from mews.kube.api.resources import AUTOSCALERS, PODS
 from mews.kube.api.selectors import label_selector
@@ -129,7 +129,7 @@ class PodAutoscaler:
             return desired.passing
         try:
             await self._targets.set(target, scale, desired.replicas, namespace_of(autoscaler))
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             why = error.message if isinstance(error, ApiError) else str(error)
             self._warn(work, "FailedRescale", f"New size: {desired.replicas}; reason: {desired.reason}; error: {why}")
             text = f"the HPA controller was unable to update the target scale: {why}"
@@ -247,9 +247,9 @@ class PodAutoscaler:
         body = {**work.autoscaler, "status": status}
         try:
             await self._context.kube.replace(AUTOSCALERS, body, subresource="status", field_manager=MANAGER)
-        except NotFound:
+        except NotFoundError:
             return True
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             self._warn(work, "FailedUpdateStatus", error.message if isinstance(error, ApiError) else str(error))
             self._context.log.info("the status of %s is not written: %s", name_of(work.autoscaler), error)
         return True

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, name_of, seconds
 from mews.kube.api.quantities import milli
 from mews.kube.api.resources import Resource
@@ -47,7 +47,7 @@ class MetricsReader:
     async def _resource(self, name: str, container: str, namespace: str, selector: str) -> MetricReading:
         try:
             items = await self._listed(_PODS, namespace, selector)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             return _failed("resource", _of_client(error, "get pods.metrics.k8s.io"))
         if not items:
             return MetricReading(failure="no metrics returned from resource metrics API")
@@ -57,7 +57,7 @@ class MetricsReader:
         (group, version), metric = _CUSTOM, source["metric"]["name"]
         try:
             items = await self._listed(Resource(group, version, f"pods/*/{metric}", "MetricValue"), namespace, selector)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             return _failed("custom", _of_custom(error))
         if not items:
             return MetricReading(failure="no metrics returned from custom metrics API")
@@ -71,7 +71,7 @@ class MetricsReader:
             plural = await self._plural(group, described["kind"])
             wanted = Resource(of, version, f"{plural}/{described['name']}/{metric}", "MetricValue")
             items = await self._listed(wanted, namespace, "")
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             return _failed("custom", _of_custom(error))
         if not items:
             return _failed("custom", "the custom metrics API server returned no value")
@@ -82,14 +82,14 @@ class MetricsReader:
         for each in await self._kube.discovery():
             if (each.group, each.kind) == (group, kind):
                 return f"{each.plural}.{group}" if group else each.plural
-        raise NotFound(f'no matches for kind "{kind}" in group "{group}"', details={"kind": kind})
+        raise NotFoundError(f'no matches for kind "{kind}" in group "{group}"', details={"kind": kind})
 
     async def _external(self, metric: Mapping[str, Any], namespace: str) -> MetricReading:
         group, version = _EXTERNAL
         name, selector = metric["name"], selector_text(metric.get("selector") or {})
         try:
             items = await self._listed(Resource(group, version, name, "ExternalMetricValue"), namespace, selector)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             return _failed("external", _of_client(error, f"get {name}.{group}"))
         if not items:
             return MetricReading(failure="no metrics returned from external metrics API")
@@ -145,12 +145,12 @@ def _failed(api: str, why: str) -> MetricReading:
 
 def _of_client(error: Exception, asked: str) -> str:
     """What client-go makes of an answer that is no Status: an API that is not served answers 404 in plain text."""
-    if isinstance(error, NotFound) and not error.details:
+    if isinstance(error, NotFoundError) and not error.details:
         return f"the server could not find the requested resource ({asked})"
     return error.message if isinstance(error, ApiError) else str(error)
 
 
 def _of_custom(error: Exception) -> str:
-    if isinstance(error, NotFound) and not error.details:
+    if isinstance(error, NotFoundError) and not error.details:
         return "no custom metrics API (custom.metrics.k8s.io) registered"
     return error.message if isinstance(error, ApiError) else str(error)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict, Unavailable
+from mews.kube.api.errors import ApiError, ConflictError, UnavailableError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import DEPLOYMENTS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Resource
 from mews.kube.client.port import KubeApi
@@ -46,20 +46,20 @@ class ScaleTargets:
         first: Exception | None = None
         try:
             candidates = await self._candidates(group, kind)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             raise TargetError(_text(error)) from error
         for resource in candidates:
             try:
                 name = reference["name"]
                 return resource, await self._kube.get(resource, name, namespace=namespace, subresource="scale")
-            except (ApiError, Unavailable) as error:
+            except (ApiError, UnavailableError) as error:
                 first = first or error
         raise TargetError(f'no matches for kind "{kind}" in group "{group}"' if first is None else _text(first))
 
     async def set(self, resource: Resource, scale: Object, replicas: int, namespace: str) -> None:
         """Give the target so many replicas; somebody else's change between is read again and overwritten.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         for attempt in range(_TRIES):
             wanted = {**scale, "spec": {**(scale.get("spec") or {}), "replicas": replicas}}
@@ -68,7 +68,7 @@ class ScaleTargets:
                     resource, wanted, namespace=namespace, subresource="scale", field_manager=MANAGER
                 )
                 return
-            except Conflict:
+            except ConflictError:
                 if attempt == _TRIES - 1:
                     raise
                 await asyncio.sleep(_BACKOFF_S)

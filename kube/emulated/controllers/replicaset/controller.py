@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.errors import ApiError, NotFound
+from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PODS, REPLICA_SETS, Resource
 from mews.kube.api.selectors import match_expressions
@@ -102,7 +102,7 @@ class ReplicaSetController:
                 written = await self._context.kube.replace(
                     self._resource, {**replica_set, "status": status}, subresource="status", field_manager=MANAGER
                 )
-            except NotFound:
+            except NotFoundError:
                 return
             self._expectations.wrote(key_of(replica_set), self._sets, written)
         span_s = policy.min_ready_s(replica_set)

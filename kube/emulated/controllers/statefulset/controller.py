@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mews.kube.api.errors import AlreadyExists, ApiError, NotFound
+from mews.kube.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from mews.kube.api.objects import Object, is_deleting, key_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from mews.kube.component import Context
@@ -129,7 +129,7 @@ class StatefulSetController:
             what = f"Claim {name} Pod {pod} in StatefulSet {name_of(stateful_set)}"
             try:
                 await self._context.kube.create(PERSISTENT_VOLUME_CLAIMS, claim, namespace=place, field_manager=MANAGER)
-            except AlreadyExists:
+            except AlreadyExistsError:
                 continue
             except ApiError as error:
                 text = f"create {what} failed error: {error.message}"
@@ -140,14 +140,14 @@ class StatefulSetController:
     async def _find_claim(self, name: str, namespace: str) -> Object | None:
         try:
             return await self._context.kube.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
-        except NotFound:
+        except NotFoundError:
             return None
 
     async def _delete(self, stateful_set: Object, pod: Object) -> None:
         self._expectations.deleted(key_of(stateful_set), self._pods.informer, pod)
         try:
             await self._context.kube.delete(PODS, name_of(pod), namespace=namespace_of(pod))
-        except NotFound:
+        except NotFoundError:
             return
         self._emit(stateful_set, "delete", name_of(pod))
 
@@ -165,6 +165,6 @@ class StatefulSetController:
         body = {**stateful_set, "status": dict(status)}
         try:
             written = await self._context.kube.replace(STATEFUL_SETS, body, subresource="status", field_manager=MANAGER)
-        except NotFound:
+        except NotFoundError:
             return
         self._expectations.wrote(key_of(stateful_set), self._sets, written)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import (
     Object,
     annotations_of,
@@ -298,7 +298,7 @@ class VolumeBinder:
             namespace, _, name = key.partition("/")
             try:
                 claim = await self._kube.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
-            except NotFound:
+            except NotFoundError:
                 claim = None
         return claim if claim is not None and uid_of(claim) == uid else None
 
@@ -330,7 +330,7 @@ class VolumeBinder:
                 return
             try:
                 await self._kube.delete(PERSISTENT_VOLUMES, name_of(volume))
-            except NotFound:
+            except NotFoundError:
                 return
 
     async def _fail(self, volume: Object, reason: str, text: str) -> None:

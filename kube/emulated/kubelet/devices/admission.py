@@ -14,10 +14,10 @@ from mews.kube.deviceplugin.port import PluginError
 from mews.kube.emulated.kubelet.devices.allocations import DeviceAllocations
 from mews.kube.emulated.kubelet.devices.choice import Choice, Need, begin, complete
 from mews.kube.emulated.kubelet.devices.errors import (
-    AdmissionRejected,
-    AllocationFailed,
+    AdmissionRejectedError,
     CheckpointError,
-    PreStartFailed,
+    DeviceAllocationError,
+    PreStartError,
 )
 from mews.kube.emulated.kubelet.devices.fit import check_fit
 from mews.kube.emulated.kubelet.devices.holdings import kept_from_reuse, left_for_reuse
@@ -51,16 +51,16 @@ class Admission:
     async def admit(self, pod: Pod, running: Collection[str]) -> None:
         """All containers, init containers first.
 
-        Raises AdmissionRejected.
+        Raises AdmissionRejectedError.
         """
         async with self._lock:
             self._begin(pod)
             try:
                 for container in (*init_containers_of(pod), *containers_of(pod)):
                     await self._admit_container(pod, container, running)
-            except (AllocationFailed, CheckpointError, PluginError) as error:
+            except (DeviceAllocationError, CheckpointError, PluginError) as error:
                 text = f"Allocate failed due to {error}, which is unexpected"
-                raise AdmissionRejected("UnexpectedAdmissionError", text) from error
+                raise AdmissionRejectedError("UnexpectedAdmissionError", text) from error
             finally:
                 self._current = ""
             self._check_fit(pod)
@@ -69,14 +69,14 @@ class Admission:
     async def admit_late(self, pod: Pod, container: Container) -> None:
         """A container of a running pod whose devices are unknown gets new ones.
 
-        Raises PreStartFailed.
+        Raises PreStartError.
         """
         async with self._lock:
             self._begin(pod)
             try:
                 await self._admit_container(pod, container, ())
-            except (AllocationFailed, CheckpointError, PluginError) as error:
-                raise PreStartFailed(str(error)) from error
+            except (DeviceAllocationError, CheckpointError, PluginError) as error:
+                raise PreStartError(str(error)) from error
             finally:
                 self._current = ""
 
@@ -144,7 +144,7 @@ class Admission:
     async def _preferred(self, resource: str, choice: Choice) -> tuple[str, ...]:
         endpoint = self._ledger.endpoints.get(resource)
         if endpoint is None:
-            raise AllocationFailed(f"endpoint not found in cache for a registered resource: {resource}")
+            raise DeviceAllocationError(f"endpoint not found in cache for a registered resource: {resource}")
         if not endpoint.wants_preference:
             return ()
         offered, fixed = shuffled(choice.available, self._rng), shuffled(choice.chosen, self._rng)
@@ -156,14 +156,14 @@ class Admission:
         try:
             endpoint = self._ledger.endpoints.get(need.resource)
             if endpoint is None:
-                raise AllocationFailed(f"unknown Device Plugin {need.resource}")
+                raise DeviceAllocationError(f"unknown Device Plugin {need.resource}")
             responses = await endpoint.allocate(shuffled(chosen, self._rng))
-        except (PluginError, AllocationFailed):
+        except (PluginError, DeviceAllocationError):
             self._ledger.release()
             raise
         if not responses:
             self._ledger.abandon()
-            raise AllocationFailed("no containers return in allocation response ")
+            raise DeviceAllocationError("no containers return in allocation response ")
         self._ledger.give(pod, need, chosen, responses[0])
 
 

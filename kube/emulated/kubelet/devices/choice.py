@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
+from mews.kube.emulated.kubelet.devices.errors import DeviceAllocationError
 from mews.kube.emulated.kubelet.devices.order import common, shuffled, union, without
 
 
@@ -58,7 +58,7 @@ def begin(need: Need, rng: random.Random) -> Choice | None:
 
     The result with ``missing`` 0 is final, else ``complete`` it.
 
-    Raises AllocationFailed with the text of section 4.
+    Raises DeviceAllocationError with the text of section 4.
     """
     _check(need)
     held = need.held or ()
@@ -69,7 +69,7 @@ def begin(need: Need, rng: random.Random) -> Choice | None:
         return choice
     free = without(need.healthy or (), union(need.allocated, choice.chosen))
     if len(free) < choice.missing:
-        raise AllocationFailed(
+        raise DeviceAllocationError(
             f"requested number of devices unavailable for {need.resource}. "
             f"Requested: {choice.missing}, Available: {len(free)}"
         )
@@ -84,15 +84,15 @@ def complete(choice: Choice, preferred: Sequence[str], rng: random.Random) -> Ch
 def _check(need: Need) -> None:
     """The checks in upstream's order: health comes before numbers."""
     if need.held is not None and len(need.held) != need.required:
-        raise AllocationFailed(
+        raise DeviceAllocationError(
             f'pod "{need.pod_uid}" container "{need.container}" changed request for resource "{need.resource}" '
             f"from {len(need.held)} to {need.required}"
         )
     if need.healthy is None:
-        raise AllocationFailed(f"cannot allocate unregistered device {need.resource}")
+        raise DeviceAllocationError(f"cannot allocate unregistered device {need.resource}")
     if not need.healthy:
-        raise AllocationFailed(f"no healthy devices present; cannot allocate unhealthy devices {need.resource}")
+        raise DeviceAllocationError(f"no healthy devices present; cannot allocate unhealthy devices {need.resource}")
     if without(need.held or (), need.healthy):
-        raise AllocationFailed(
+        raise DeviceAllocationError(
             f"previously allocated devices are no longer healthy; cannot allocate unhealthy devices {need.resource}"
         )

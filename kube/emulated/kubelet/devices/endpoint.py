@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from mews.kube.deviceplugin.port import Allocation, DevicePlugin, PluginError, PluginOptions
-from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
+from mews.kube.emulated.kubelet.devices.errors import DeviceAllocationError
 
 GRACE_S = 300.0
 """How long a gone plugin's resource stays on the node (contract kubelet.md section 2), in emulated seconds."""
@@ -50,18 +50,18 @@ class ResourceEndpoint:
         return self._stopped_at_s is not None and now_s - self._stopped_at_s > GRACE_S
 
     async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> tuple[str, ...]:
-        """GetPreferredAllocation. Raises AllocationFailed with the whole text."""
+        """GetPreferredAllocation. Raises DeviceAllocationError with the whole text."""
         try:
             return await self._live().preferred_allocation(available, must_include, size)
-        except (PluginError, AllocationFailed) as error:
-            raise AllocationFailed(f"device plugin GetPreferredAllocation rpc failed with err: {error}") from error
+        except (PluginError, DeviceAllocationError) as error:
+            raise DeviceAllocationError(f"device plugin GetPreferredAllocation rpc failed with err: {error}") from error
 
     async def allocate(self, ids: Sequence[str]) -> tuple[Allocation, ...]:
-        """Allocate for one container. Raises PluginError, or AllocationFailed when stopped."""
+        """Allocate for one container. Raises PluginError, or DeviceAllocationError when stopped."""
         return await self._live().allocate([ids])
 
     async def pre_start(self, ids: Sequence[str]) -> None:
-        """PreStartContainer with its deadline. Raises PluginError, or AllocationFailed when stopped."""
+        """PreStartContainer with its deadline. Raises PluginError, or DeviceAllocationError when stopped."""
         try:
             async with asyncio.timeout(PRE_START_DEADLINE_S):
                 await self._live().pre_start(ids)
@@ -70,5 +70,5 @@ class ResourceEndpoint:
 
     def _live(self) -> DevicePlugin:
         if self._plugin is None or self._stopped_at_s is not None:
-            raise AllocationFailed(self._text)
+            raise DeviceAllocationError(self._text)
         return self._plugin

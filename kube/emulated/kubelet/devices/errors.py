@@ -1,9 +1,9 @@
 """What can go wrong in the kubelet's device manager.
 
 DeviceError
-├── AllocationFailed    a container cannot have its devices; becomes an AdmissionRejected
-├── AdmissionRejected   the pod is Failed for good
-├── PreStartFailed      a container cannot be started now; the kubelet tries again
+├── DeviceAllocationError    a container cannot have its devices; becomes an AdmissionRejectedError
+├── AdmissionRejectedError   the pod is Failed for good
+├── PreStartError      a container cannot be started now; the kubelet tries again
 └── CheckpointError     the checkpoint cannot be read, or not written; the kubelet goes on without it
 """
 
@@ -16,11 +16,11 @@ class DeviceError(Exception):
     """Anything the device manager refuses."""
 
 
-class AllocationFailed(DeviceError):
+class DeviceAllocationError(DeviceError):
     """Why a container cannot have its devices: the X of "Allocate failed due to X, which is unexpected"."""
 
 
-class AdmissionRejected(DeviceError):
+class AdmissionRejectedError(DeviceError):
     """The pod is rejected for good (contract kubelet.md section 4).
 
     ``reason`` and ``message`` go into the pod's status, ``event_message`` with the same reason into a Warning event.
@@ -33,7 +33,7 @@ class AdmissionRejected(DeviceError):
         self.event_message = event_message
 
 
-class PreStartFailed(DeviceError):
+class PreStartError(DeviceError):
     """PreStartContainer failed; the text is the message of waiting ``CreateContainerConfigError``."""
 
 

@@ -14,7 +14,7 @@ from mews.kube.api.objects import containers_of, init_containers_of, requests_of
 from mews.kube.api.pod_requests import request_of
 from mews.kube.api.quantities import whole
 from mews.kube.api.resource_claims import extended_mappings
-from mews.kube.emulated.kubelet.devices.errors import AdmissionRejected
+from mews.kube.emulated.kubelet.devices.errors import AdmissionRejectedError
 
 Pod = Mapping[str, Any]
 
@@ -26,7 +26,7 @@ def check_fit(
 
     ``allocatable``: ``status.allocatable`` of the Node as last seen; ``allocated``: devices given out, which raise it.
 
-    Raises AdmissionRejected.
+    Raises AdmissionRejectedError.
     """
     beside = [other for other in others if uid_of(other) != uid_of(pod)]
     for resource in extended_resources(pod):
@@ -36,7 +36,7 @@ def check_fit(
         requested = request_of(pod, resource)
         used = sum(request_of(other, resource) for other in beside)
         if requested > capacity - used:
-            raise AdmissionRejected(
+            raise AdmissionRejectedError(
                 f"OutOf{resource}",
                 f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, "
                 f"capacity: {capacity}",

@@ -30,7 +30,7 @@ from mews.kube.emulated.kubelet.devices.allocations import DeviceAllocations
 from mews.kube.emulated.kubelet.devices.checkpoint_store import CheckpointStore
 from mews.kube.emulated.kubelet.devices.connections import Connections
 from mews.kube.emulated.kubelet.devices.endpoint import ResourceEndpoint
-from mews.kube.emulated.kubelet.devices.errors import AllocationFailed, PreStartFailed
+from mews.kube.emulated.kubelet.devices.errors import DeviceAllocationError, PreStartError
 from mews.kube.emulated.kubelet.devices.merge import merged
 from mews.kube.emulated.kubelet.devices.order import shuffled
 from mews.kube.emulated.kubelet.kubelet_journal import KubeletJournal, silent
@@ -110,7 +110,7 @@ class DeviceManager:
 
         ``running``: containers that were found running when the kubelet started; they already have theirs.
 
-        Raises AdmissionRejected.
+        Raises AdmissionRejectedError.
         """
         await self._admission.admit(pod, running)
 
@@ -119,7 +119,7 @@ class DeviceManager:
 
         A container whose devices are unknown (lost checkpoint) gets new ones.
 
-        Raises PreStartFailed.
+        Raises PreStartError.
         """
         pod, spec = self._find(pod_uid, container)
         holdings = self._ledger.holdings
@@ -135,19 +135,19 @@ class DeviceManager:
     async def _pre_start_resource(self, pod_uid: str, container: str, resource: str) -> None:
         endpoint = self._ledger.endpoints.get(resource)
         if endpoint is None:
-            raise PreStartFailed(f"endpoint not found in cache for a registered resource: {resource}")
+            raise PreStartError(f"endpoint not found in cache for a registered resource: {resource}")
         if not endpoint.wants_pre_start:
             return
         held = self._ledger.holdings.of_resource(pod_uid, container, resource)
         if held is None:
-            raise PreStartFailed(
+            raise PreStartError(
                 f"no devices found allocated in local cache for pod {pod_uid}, container {container}, "
                 f"resource {resource}"
             )
         try:
             await endpoint.pre_start(shuffled(held.ids, self._rng))
-        except (PluginError, AllocationFailed) as error:
-            raise PreStartFailed(f"device plugin PreStartContainer rpc failed with err: {error}") from error
+        except (PluginError, DeviceAllocationError) as error:
+            raise PreStartError(f"device plugin PreStartContainer rpc failed with err: {error}") from error
 
     def _find(self, pod_uid: str, name: str) -> tuple[Pod | None, Mapping[str, Any] | None]:
         for pod in self._admission.active():

@@ -18,7 +18,7 @@ import grpc
 import yaml
 
 from mews.kube.clock import rest
-from mews.kube.deviceplugin.errors import SocketPathTooLong
+from mews.kube.deviceplugin.errors import SocketPathTooLongError
 from mews.kube.deviceplugin.grpc_client import channel_to, unary_call
 from mews.kube.deviceplugin.grpc_errors import from_rpc, started
 from mews.kube.deviceplugin.pb import dra_health_v1_pb2 as health_pb
@@ -185,7 +185,7 @@ class GrpcDraRegistry:
         while True:
             try:
                 await self._registered(path)
-            except (PluginError, SocketPathTooLong, TimeoutError, _RefusedError, OSError):
+            except (PluginError, SocketPathTooLongError, TimeoutError, _RefusedError, OSError):
                 await rest(backoff_s)
                 backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)
 
@@ -251,14 +251,14 @@ def _channel(path: Path) -> grpc.aio.Channel:
     """To that socket; by its folder's descriptor where its path is longer than sockets' may be: a driver that is
     updated while it runs has names of 60 bytes (d/kubeletplugin, RollingUpdate).
 
-    Raises SocketPathTooLong, OSError.
+    Raises SocketPathTooLongError, OSError.
     """
     if len(os.fsencode(path)) <= LIMIT_BYTES:
         return channel_to(path)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         channel = channel_to(Path(f"/proc/self/fd/{folder}/{path.name}"))
-    except SocketPathTooLong:
+    except SocketPathTooLongError:
         os.close(folder)
         raise
     weakref.finalize(channel, os.close, folder)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, containers_of, init_containers_of, name_of, namespace_of, uid_of
 from mews.kube.api.resource_claims import (
     ClaimNotMadeError,
@@ -138,7 +138,7 @@ class DraManager:
                 continue
             try:
                 claim = await self._context.kube.get(RESOURCE_CLAIMS, name, namespace=namespace_of(pod))
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 raise DraError(f"fetch ResourceClaim {name}: {failed}") from failed
             self._judge(pod, entry, claim)
             yield claim

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mews.kube.api.errors import ApiError, NotFound, Unavailable
+from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.clock import Pace, rest
 from mews.kube.component import Context, record
@@ -112,9 +112,9 @@ class DraPlugins:
         while True:
             try:
                 await self._context.kube.delete_collection(RESOURCE_SLICES, field_selector=fields)
-            except NotFound:  # an API without such slices
+            except NotFoundError:  # an API without such slices
                 return
-            except (ApiError, Unavailable) as failed:
+            except (ApiError, UnavailableError) as failed:
                 self._context.log.info("slices of %s not wiped: %s", fields, failed)
                 await rest(backoff_s)
                 backoff_s = min(2 * backoff_s, _LAST_BACKOFF_S)

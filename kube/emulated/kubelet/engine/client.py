@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct, field
 
 from mews.kube.emulated.kubelet.engine.stream import EngineStream
-from mews.kube.emulated.kubelet.errors import EngineUnavailable, PullFailed
+from mews.kube.emulated.kubelet.errors import EngineUnavailableError, PullError
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -61,7 +61,7 @@ class ContainerEngine:
     def connect(cls, owner: str) -> ContainerEngine:
         """Blocks until the engine has answered.
 
-        Raises EngineUnavailable, ModuleNotFoundError where the SDK is not installed.
+        Raises EngineUnavailableError, ModuleNotFoundError where the SDK is not installed.
         """
         return cls(_connected(), owner)
 
@@ -107,7 +107,7 @@ class ContainerEngine:
     async def pull(self, reference: str) -> None:
         """Have the engine pull an image.
 
-        Raises PullFailed.
+        Raises PullError.
         """
         from docker.errors import DockerException
         from requests.exceptions import RequestException
@@ -116,12 +116,12 @@ class ContainerEngine:
             repository, tag = _repository_and_tag(reference)
             for line in self._api.pull(repository, tag=tag, stream=True, decode=True):
                 if "error" in line:
-                    raise PullFailed(one_line(str(line["error"])))
+                    raise PullError(one_line(str(line["error"])))
 
         try:
             await self._apart(pull)
         except (DockerException, RequestException) as error:
-            raise PullFailed(explained(error)) from error
+            raise PullError(explained(error)) from error
 
     async def close(self) -> None:
         """Remove all that this engine made, and leave it."""
@@ -139,7 +139,7 @@ class ContainerEngine:
 def remove_containers(of_owner: Callable[[str], bool]) -> None:
     """Remove the containers of owners for which that is true. Blocks.
 
-    Raises EngineUnavailable.
+    Raises EngineUnavailableError.
     """
     api = _connected()
     try:
@@ -149,7 +149,7 @@ def remove_containers(of_owner: Callable[[str], bool]) -> None:
 
 
 def check_engine() -> None:
-    """Raise EngineUnavailable unless containers of emulated nodes can run here. Blocks."""
+    """Raise EngineUnavailableError unless containers of emulated nodes can run here. Blocks."""
     _connected().close()
 
 
@@ -171,10 +171,10 @@ def _connected() -> APIClient:
     try:
         given = kwargs_from_env()
     except (DockerException, OSError) as error:
-        raise EngineUnavailable(f"DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH: {_cause(error)}") from error
+        raise EngineUnavailableError(f"DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH: {_cause(error)}") from error
     url = str(given.get("base_url") or "unix:///var/run/docker.sock")
     if not url.startswith(("unix:", "http+unix:", "/")):
-        raise EngineUnavailable(f"DOCKER_HOST={url}: must be a socket of this machine (unix://)")
+        raise EngineUnavailableError(f"DOCKER_HOST={url}: must be a socket of this machine (unix://)")
     api: APIClient | None = None
     try:
         _knock(url)
@@ -183,11 +183,11 @@ def _connected() -> APIClient:
     except (DockerException, OSError) as error:
         if api is not None:
             api.close()
-        raise EngineUnavailable(f"no Docker engine answers at {url}: {_cause(error)}") from error
+        raise EngineUnavailableError(f"no Docker engine answers at {url}: {_cause(error)}") from error
     reason = _unfit(about)
     if reason:
         api.close()
-        raise EngineUnavailable(f"the Docker engine at {url} {reason}")
+        raise EngineUnavailableError(f"the Docker engine at {url} {reason}")
     return api
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine, explained, one_line
 from mews.kube.emulated.kubelet.engine.stream import EngineStream
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefused
+from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError
 
 _FAILED = b"OCI runtime exec failed"
 """Where a program is not there, an engine writes that to the command's own output."""
@@ -26,7 +26,7 @@ async def collect_command(engine: ContainerEngine, container: str, command: Sequ
             async for stream, data in running.frames():
                 written[stream] += data
             code = await running.exit_code()
-    except StartRefused as error:
+    except StartRefusedError as error:
         return ExecResult(127, b"", f"{error}\n".encode())
     return ExecResult(code, bytes(written[STDOUT]), bytes(written[STDERR]))
 
@@ -36,7 +36,7 @@ async def run_command_in(
 ) -> int:
     """Run a command with a client's streams; returns its exit code.
 
-    Raises StartRefused.
+    Raises StartRefusedError.
     """
     options = streams.options
     others: list[asyncio.Task[None]] = []
@@ -48,7 +48,7 @@ async def run_command_in(
         try:
             async for stream, data in running.frames():
                 if data.startswith(_FAILED) and await running.exit_code() in _NOT_STARTED:
-                    raise StartRefused(_refusal(data.decode("utf-8", "replace")))
+                    raise StartRefusedError(_refusal(data.decode("utf-8", "replace")))
                 await streams.write(stream, data)
             return await running.exit_code()
         finally:
@@ -82,7 +82,7 @@ class _Command:
             self._id = str(made["Id"])
             self._stream = await self._engine.stream("exec_start", self._id, tty=self._tty, socket=True)
         except APIError as error:
-            raise StartRefused(_refusal(explained(error))) from error
+            raise StartRefusedError(_refusal(explained(error))) from error
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -142,7 +142,7 @@ class EngineContainer:
     async def run(self, command: Sequence[str], streams: StandardStreams) -> int:
         """Run a command with a client's streams.
 
-        Raises StartRefused.
+        Raises StartRefusedError.
         """
         return await run_command_in(self._engine, self._container, command, streams)
 

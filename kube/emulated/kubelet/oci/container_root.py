@@ -31,7 +31,7 @@ NOTHING_TO_DO = (
 limits of CUDA, settings of the driver and for its applications."""
 
 
-class HookUnknown(Exception):
+class UnknownHookError(Exception):
     """A hook that cannot be played; the message names it."""
 
 
@@ -48,8 +48,8 @@ def nvml_rights(pod: Object, container: str) -> Mapping[str, str]:
 def lay_out(folder: Path, edits: ContainerEdits, place: Callable[[str], Path]) -> Mapping[str, list[str]]:
     """Make the folder show the edits: ``place`` says where the node's files are.
 
-    Returns the folders for PATH and for LD_LIBRARY_PATH. Raises HookUnknown, FileNotFoundError for a device node that
-    the node does not have, OSError.
+    Returns the folders for PATH and for LD_LIBRARY_PATH. Raises UnknownHookError, FileNotFoundError for a device node
+    that the node does not have, OSError.
     """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "dev").mkdir(parents=True)
@@ -84,7 +84,7 @@ def _play(folder: Path, hook: ContainerHook, searched: dict[str, None]) -> None:
         for path in _values(arguments, "--folder"):
             _sonames(folder, path)
     elif name not in NOTHING_TO_DO:
-        raise HookUnknown(f"hook {hook.path} {name}: cannot be played for a process of this machine")
+        raise UnknownHookError(f"hook {hook.path} {name}: cannot be played for a process of this machine")
 
 
 def _values(arguments: list[str], option: str) -> list[str]:

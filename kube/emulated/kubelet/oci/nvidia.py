@@ -48,7 +48,7 @@ PARTS = "/dev/nvidia-caps/"
 _HOOK = "/usr/bin/nvidia-container-cli"
 
 
-class UnknownGpu(Exception):
+class UnknownGpuError(Exception):
     """What a container asks for and the node cannot give; the message is the runtime's."""
 
 
@@ -108,7 +108,7 @@ def _names_part(word: str) -> bool:
 def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]:
     """The GPUs of those words: ``all``, indexes, UUIDs, bus addresses; words of MIG devices are left out.
 
-    Raises UnknownGpu.
+    Raises UnknownGpuError.
     """
     if "all" in words:
         return tuple(gpus)
@@ -118,7 +118,7 @@ def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]
             continue
         found = next((gpu for gpu in gpus if word.lower() in _names(gpu)), None)
         if found is None:
-            raise UnknownGpu(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
+            raise UnknownGpuError(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
         wanted[found.uuid] = found
     return tuple(wanted.values())
 
@@ -126,7 +126,7 @@ def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]
 def chosen_parts(words: Sequence[str], parts: Sequence[NodeMig]) -> tuple[NodeMig, ...]:
     """The MIG devices of those words.
 
-    Raises UnknownGpu.
+    Raises UnknownGpuError.
     """
     wanted: dict[str, NodeMig] = {}
     for word in words:
@@ -134,7 +134,7 @@ def chosen_parts(words: Sequence[str], parts: Sequence[NodeMig]) -> tuple[NodeMi
             continue
         found = next((one for one in parts if word.lower() in (one.uuid.lower(), f"{one.gpu.index}:{one.index}")), None)
         if found is None:
-            raise UnknownGpu(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
+            raise UnknownGpuError(f"nvidia-container-cli: device error: {word}: unknown device: unknown")
         wanted[found.uuid] = found
     return tuple(wanted.values())
 
@@ -146,7 +146,7 @@ def _names(gpu: NodeGpu) -> tuple[str, ...]:
 def capabilities(text: str | None) -> tuple[str, ...]:
     """The capabilities of a variable's text.
 
-    Raises UnknownGpu for one that there is not.
+    Raises UnknownGpuError for one that there is not.
     """
     if not text:
         return USUAL
@@ -154,7 +154,7 @@ def capabilities(text: str | None) -> tuple[str, ...]:
     if "all" in words:
         return SUPPORTED
     if any(word not in SUPPORTED for word in words):
-        raise UnknownGpu(f"unsupported capabilities found in '{text}' (allowed '{','.join(SUPPORTED)}')")
+        raise UnknownGpuError(f"unsupported capabilities found in '{text}' (allowed '{','.join(SUPPORTED)}')")
     return words
 
 

@@ -12,7 +12,7 @@ from mews.kube.api.objects import annotations_of, uid_of
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.oci import nvidia
 from mews.kube.emulated.kubelet.oci.cdi import CdiError, annotated, resolve
-from mews.kube.emulated.kubelet.oci.container_root import DEVICES, HookUnknown, lay_out, nvml_rights
+from mews.kube.emulated.kubelet.oci.container_root import DEVICES, UnknownHookError, lay_out, nvml_rights
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits, combined
 from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch, Process, Runtime
@@ -52,7 +52,7 @@ def prepare(launch: Launch, node: NodeDriver) -> PreparedContainer:
             gpus = nvidia.chosen(words, _gpus(node))
             parts = nvidia.chosen_parts(words, _parts(node)) if nvidia.names_parts(words) else ()
             hook = nvidia.driver_edits(gpus, wanted, node.files(), parts=parts, everything="all" in words)
-    except (CdiError, nvidia.UnknownGpu) as error:
+    except (CdiError, nvidia.UnknownGpuError) as error:
         raise StartError("RunContainerError", _failed(str(error))) from error
     edits = combined((own, cdi, hook))
     nodes = {device.container_path for device in edits.devices}
@@ -68,7 +68,7 @@ def _parts(node: NodeDriver) -> tuple[nvidia.NodeMig, ...]:
     try:
         return node.parts()
     except OSError as error:
-        raise nvidia.UnknownGpu(f"nvidia-container-cli: initialization error: {error}: unknown") from error
+        raise nvidia.UnknownGpuError(f"nvidia-container-cli: initialization error: {error}: unknown") from error
 
 
 def _gpus(node: NodeDriver) -> tuple[nvidia.NodeGpu, ...]:
@@ -76,7 +76,7 @@ def _gpus(node: NodeDriver) -> tuple[nvidia.NodeGpu, ...]:
         return node.gpus()
     except OSError as error:
         text = "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown"
-        raise nvidia.UnknownGpu(text) from error
+        raise nvidia.UnknownGpuError(text) from error
 
 
 def _failed(text: str) -> str:
@@ -105,7 +105,7 @@ class OciRuntime:
         except FileNotFoundError as error:
             text = f'failed to generate spec: lstat "{error.filename}": no such file or directory'
             raise StartError("CreateContainerError", text) from error
-        except (HookUnknown, OSError) as error:
+        except (UnknownHookError, OSError) as error:
             raise StartError("CreateContainerError", str(error)) from error
         env = {**launch.env, **prepared.edits.env}
         for name, usual in (("PATH", SEARCH_PATH), ("LD_LIBRARY_PATH", "")):

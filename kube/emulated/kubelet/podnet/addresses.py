@@ -23,7 +23,7 @@ Services = Mapping[tuple[str, int, str], Sequence[tuple[str, int]]]
 """(address of a Service, port, ``TCP`` or ``UDP``) -> its endpoints that are ready."""
 
 
-class NoEndpoint(Exception):
+class NoEndpointError(Exception):
     """A Service has no endpoint that is ready: its connections are refused, as kube-proxy does."""
 
 
@@ -53,7 +53,7 @@ def connected(
 
     What a pod does not have at its 127.0.0.1 is this machine's, which has the API there.
 
-    Raises NoEndpoint.
+    Raises NoEndpointError.
     """
     if ip in _ANY or ip in _LOOPBACK:
         return next(((own, port) for own in (pod.local, pod.ip) if listens(own, port)), None)
@@ -61,7 +61,7 @@ def connected(
     if endpoints is None:
         return None
     if not endpoints:
-        raise NoEndpoint(f"no endpoint of {ip}:{port} is ready")
+        raise NoEndpointError(f"no endpoint of {ip}:{port} is ready")
     return pick(endpoints)
 
 

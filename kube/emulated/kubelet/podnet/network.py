@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from mews.kube.emulated.kubelet.podnet.addresses import NoEndpoint, PodAddress, bound, connected, mapped, plain
+from mews.kube.emulated.kubelet.podnet.addresses import NoEndpointError, PodAddress, bound, connected, mapped, plain
 from mews.kube.emulated.kubelet.podnet.calls import SocketCall, next_call
 from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 
@@ -81,7 +81,7 @@ class PodNetwork:
                 call.proceed()
                 return
             self._act(call, pod, (place[0], place[1]))
-        except NoEndpoint:
+        except NoEndpointError:
             call.end(errno.ECONNREFUSED)
         except OSError as error:
             call.end(error.errno or errno.EINVAL)

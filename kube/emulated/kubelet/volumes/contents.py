@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, annotations_of, labels_of, namespace_of
 from mews.kube.api.resources import CONFIGMAPS, SECRETS
 from mews.kube.client.port import KubeApi
@@ -31,7 +31,7 @@ class Tokens(Protocol):
     async def token(self, pod: Object, audience: str, lifetime_s: int) -> str:
         """A pod's token that is good for some time yet; for the API where no audience is named.
 
-        Raises ApiError, Unavailable.
+        Raises ApiError, UnavailableError.
         """
         ...
 
@@ -46,7 +46,7 @@ class ContentReader:
     async def contents(self, pod: Object, volume: Mapping[str, Any]) -> Contents:
         """The files of a volume of one of ``FILE_KINDS``.
 
-        Raises StartError for what cannot be had, ApiError and Unavailable where the API does not give it.
+        Raises StartError for what cannot be had, ApiError and UnavailableError where the API does not give it.
         """
         projected = volume.get("projected")
         usual = _mode(projected or {}, "defaultMode", _MODE)
@@ -80,7 +80,7 @@ class ContentReader:
         name = str(given.get("name") or given.get("secretName") or "")
         try:
             obj = await self._kube().get(_RESOURCES[kind], name, namespace=namespace_of(pod))
-        except NotFound:
+        except NotFoundError:
             if given.get("optional"):
                 return {}
             raise

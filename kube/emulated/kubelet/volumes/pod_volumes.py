@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Unavailable
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, all_containers_of, name_of, namespace_of, uid_of
 from mews.kube.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from mews.kube.client.port import KubeApi
@@ -99,7 +99,7 @@ class PodVolumes:
             return HostPath(folder)
         try:
             await self._write(pod, volume)
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             raise StartError(_REASON, f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
         self._follow(pod)
         return HostPath(folder, read_only=True)
@@ -118,7 +118,7 @@ class PodVolumes:
         try:
             claim = await self._kube().get(PERSISTENT_VOLUME_CLAIMS, claim_name, namespace=namespace)
             bound = await self._kube().get(PERSISTENT_VOLUMES, str(claim["spec"].get("volumeName")))
-        except (ApiError, Unavailable) as error:
+        except (ApiError, UnavailableError) as error:
             raise StartError(_REASON, f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
         source = bound["spec"].get("hostPath") or bound["spec"].get("local")
         if source is None:
@@ -148,7 +148,7 @@ class PodVolumes:
         while True:
             await rest(self._period_s)
             for uid, pod in list(self._written.items()):
-                with contextlib.suppress(ApiError, Unavailable):  # asked again the next time
+                with contextlib.suppress(ApiError, UnavailableError):  # asked again the next time
                     if uid_of(fresh := await self._fresh(pod)) == uid:
                         await self.refresh(fresh)
 
@@ -163,7 +163,7 @@ class PodVolumes:
         self._written[uid_of(pod)] = pod
         for volume in pod["spec"].get("volumes") or ():
             if self._folder(pod, str(volume["name"])).exists() and not volume.keys().isdisjoint(FILE_KINDS):
-                with contextlib.suppress(ApiError, Unavailable, StartError):
+                with contextlib.suppress(ApiError, UnavailableError, StartError):
                     await self._write(pod, volume)
 
     async def usage(self, pod: Object) -> Mapping[str, int]:

@@ -19,7 +19,7 @@ from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.streaming.port_forward import Dial
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefused, StreamSession
+from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError, StreamSession
 from mews.kube.streaming.usage import PodUsage
 
 KUBECONFIG = """
@@ -63,7 +63,7 @@ class FakeKubelet:
     def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
         async def run(streams: StandardStreams) -> int:
             if command[0] == "nosuch":
-                raise StartRefused("no such program")
+                raise StartRefusedError("no such program")
             if command[0] == "cat":
                 while data := await streams.read():
                     await streams.write(STDOUT, data)

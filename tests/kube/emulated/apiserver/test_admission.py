@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import ApiError, Forbidden, Invalid
+from mews.kube.api.errors import ApiError, ForbiddenError, InvalidError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import Patch
@@ -311,7 +311,7 @@ def test_a_quota_is_counted_in_the_same_step_as_the_pod_is_stored() -> None:
         results = await asyncio.gather(
             *(kube.create(PODS, pod(f"p{n}", "400m"), namespace="default") for n in range(5)), return_exceptions=True
         )
-        refused = [each for each in results if isinstance(each, Forbidden)]
+        refused = [each for each in results if isinstance(each, ForbiddenError)]
         assert len(refused) == 3
         assert str(refused[0].message).endswith(
             "exceeded quota: q, requested: requests.cpu=400m, used: requests.cpu=800m, limited: requests.cpu=1"
@@ -347,7 +347,7 @@ def test_where_controllers_run_a_pod_waits_for_its_service_account_and_mounts_it
         [mount] = spec["containers"][0]["volumeMounts"]
         assert mount["name"] == volume["name"]
         assert mount["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
-        with pytest.raises(Forbidden, match='serviceaccount "nobody" not found'):
+        with pytest.raises(ForbiddenError, match='serviceaccount "nobody" not found'):
             body = pod("q")
             body["spec"]["serviceAccountName"] = "nobody"
             await kube.create(PODS, body, namespace="default")
@@ -374,7 +374,7 @@ def test_the_namespace_that_asks_for_it_takes_restricted_pods_only() -> None:
         await kube.create(PODS, pod("p"), namespace="n")
         body = pod("q")
         body["spec"]["hostPID"] = True
-        with pytest.raises(Forbidden) as caught:
+        with pytest.raises(ForbiddenError) as caught:
             await kube.create(PODS, body, namespace="n")
         assert caught.value.message == (
             'pods "q" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostPID=true)'
@@ -393,7 +393,9 @@ def test_an_overhead_needs_a_runtime_class_with_one_even_when_it_is_empty() -> N
         for overhead in ({}, {"cpu": "1"}):
             body = pod("p")
             body["spec"]["overhead"] = overhead
-            with pytest.raises(Forbidden, match="Pod Overhead set without corresponding RuntimeClass defined Overhead"):
+            with pytest.raises(
+                ForbiddenError, match="Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            ):
                 await kube.create(PODS, body, namespace="default")
         template = pod("t")["spec"] | {"overhead": {}, "restartPolicy": "Never"}
         job = {"metadata": {"name": "j"}, "spec": {"template": {"spec": template}}}
@@ -411,7 +413,7 @@ def test_a_quota_of_an_extended_resource_takes_whole_numbers_only(name: str, is_
     async def check(_store: Store, kube: InProcessKube) -> None:
         quota = {"metadata": {"name": "q"}, "spec": {"hard": {name: "1500m"}}}
         if is_whole:
-            with pytest.raises(Invalid, match=r'spec.hard\[.*\]: Invalid value: "1500m": must be an integer'):
+            with pytest.raises(InvalidError, match=r'spec.hard\[.*\]: Invalid value: "1500m": must be an integer'):
                 await kube.create(RESOURCE_QUOTAS, quota, namespace="default")
         else:
             made = await kube.create(RESOURCE_QUOTAS, quota, namespace="default")
@@ -426,7 +428,7 @@ def test_tolerations_of_a_claims_requests_are_judged_and_kept() -> None:
         return {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": wanted}]}}}
 
     async def check(_store: Store, kube: InProcessKube) -> None:
-        with pytest.raises(Invalid, match=r'tolerations\[0\].operator: Unsupported value: "Other"'):
+        with pytest.raises(InvalidError, match=r'tolerations\[0\].operator: Unsupported value: "Other"'):
             await kube.create(CLAIMS, claim({"operator": "Other"}), namespace="default")
         kept = {"key": "a", "operator": "Exists", "effect": "NoSchedule"}
         made = await kube.create(CLAIMS, claim(kept), namespace="default")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.api.resources import AUTOSCALERS
 from mews.kube.clock import stream
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -26,14 +26,14 @@ def made(gates, release="1.34", **spec):
 
 def test_minimum_of_zero_needs_the_gate_and_a_metric_from_outside():
     text = "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"
-    with pytest.raises(Invalid, match=text):
+    with pytest.raises(InvalidError, match=text):
         made({}, minReplicas=0, metrics=[OUTSIDE])
     gates = {"HPAScaleToZero": True}
     assert made(gates, minReplicas=0, metrics=[OUTSIDE])["minReplicas"] == 0
     assert made({}, "1.37", minReplicas=0, metrics=[OUTSIDE])["minReplicas"] == 0
-    with pytest.raises(Invalid, match="must specify at least one Object or External metric"):
+    with pytest.raises(InvalidError, match="must specify at least one Object or External metric"):
         made(gates, minReplicas=0)
-    with pytest.raises(Invalid, match=r"spec\.minReplicas: Invalid value: -1: must be greater than or equal to 0"):
+    with pytest.raises(InvalidError, match=r"spec\.minReplicas: Invalid value: -1: must be greater than or equal to 0"):
         made(gates, minReplicas=-1, metrics=[OUTSIDE])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import NotFound, ServerError
+from mews.kube.api.errors import NotFoundError, ServerError
 from mews.kube.api.resources import CONFIGMAPS, Resource
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -93,7 +93,7 @@ def test_an_object_is_stored_in_one_version_and_shown_in_the_other_by_the_webhoo
         assert changed["spec"] == {"new": "y"}
         assert (await kube.get(V1, "a"))["spec"] == {"old": "y"}
         await kube.delete(V2, "a")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(V1, "a")
 
     converting(check)
@@ -159,7 +159,7 @@ def test_nothing_is_written_that_could_not_be_shown() -> None:
         hook.spoil = lambda response: {"response": {**response, "result": {"status": "Failure", "message": "no"}}}
         with pytest.raises(ServerError, match=r"conversion webhook for x\.test/v2, Kind=Task failed: no"):
             await kube.create(V2, task(V2, new="x"))
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(V1, "a")
 
     converting(check)
@@ -205,7 +205,7 @@ def test_a_webhook_that_nobody_serves_fails_who_needed_it_and_the_definition_can
             f'conversion webhook for x.test/v1, Kind=Task failed: Post "{url}": service "hook" not found'
         )
         await kube.delete(CRDS, "tasks.x.test")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(V1, "a")
 
     converting(check)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import ApiError, Invalid, NotFound
+from mews.kube.api.errors import ApiError, InvalidError, NotFoundError
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.apply import apply
@@ -80,7 +80,7 @@ def test_int_or_string_is_taken_in_all_forms_that_tools_write(store: Store, port
     _define(store, _version(_object(port=port)))
     for name, value in (("number", 80), ("text", "80")):
         assert create(store, _tasks(store), "", _task({"port": value}, name))["spec"]["port"] == value
-    with pytest.raises(Invalid, match="must be of type integer,string"):
+    with pytest.raises(InvalidError, match="must be of type integer,string"):
         create(store, _tasks(store), "", _task({"port": 1.5}, "wrong"))
 
 
@@ -178,7 +178,7 @@ def test_embedded_resources_have_the_metadata_of_resources(store: Store) -> None
     )
     assert made["spec"]["pod"]["metadata"] == {"name": "p"}
     assert made["spec"]["pod"]["spec"] == {"a": 1}
-    with pytest.raises(Invalid, match=r"spec\.pod\.kind: Required value"):
+    with pytest.raises(InvalidError, match=r"spec\.pod\.kind: Required value"):
         create(store, _tasks(store), "", _task({"pod": {"apiVersion": "v1"}}, "b"))
 
 
@@ -193,10 +193,10 @@ def test_rules_hold_for_objects_and_for_changes(store: Store) -> None:
     ]
     spec = {**_object(least={"type": "integer"}, most={"type": "integer"}), "x-kubernetes-validations": rules}
     _define(store, _version({**spec, "required": ["least", "most"]}))
-    with pytest.raises(Invalid, match=r'spec\.most: Invalid value: "object": most is low'):
+    with pytest.raises(InvalidError, match=r'spec\.most: Invalid value: "object": most is low'):
         create(store, _tasks(store), "", _task({"least": 2, "most": 1}))
     create(store, _tasks(store), "", _task({"least": 1, "most": 3}))
-    with pytest.raises(Invalid, match="spec: Forbidden: may not shrink"):
+    with pytest.raises(InvalidError, match="spec: Forbidden: may not shrink"):
         patch(store, _tasks(store), "", "a", {"spec": {"most": 2}}, patch_kind=Patch.MERGE)
 
 
@@ -214,7 +214,7 @@ def test_rules_hold_for_objects_and_for_changes(store: Store) -> None:
 )
 def test_rules_that_cannot_hold_are_refused_with_the_definition(store: Store, rule: Body, fault: str) -> None:
     spec = _object(names={"type": "array", "items": {"type": "string"}})
-    with pytest.raises(Invalid, match=fault):
+    with pytest.raises(InvalidError, match=fault):
         _define(store, _version({**spec, "x-kubernetes-validations": [rule]}))
 
 
@@ -222,12 +222,12 @@ def test_rules_that_cannot_hold_are_refused_with_the_definition(store: Store, ru
 def test_versions_that_are_not_there_are_printed_as_they_were_given(store: Store, versions: Any, shown: str) -> None:
     body = _definition()
     body["spec"]["versions"] = versions
-    with pytest.raises(Invalid, match=f"spec.versions: Invalid value: {shown}: must have exactly one version"):
+    with pytest.raises(InvalidError, match=f"spec.versions: Invalid value: {shown}: must have exactly one version"):
         create(store, _crds(store), "", body)
 
 
 def test_groups_of_kubernetes_want_an_approval(store: Store) -> None:
-    with pytest.raises(Invalid, match="protected groups must have approval annotation"):
+    with pytest.raises(InvalidError, match="protected groups must have approval annotation"):
         _define(store, _version(_object()), group="x.k8s.io")
     body = _definition(_version(_object()), group="x.k8s.io")
     body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
@@ -256,7 +256,7 @@ def test_the_storage_version_joins_the_stored_ones(store: Store) -> None:
     versions = [_version(_object(), storage=False), _version(_object(a={"type": "string"}), "v2")]
     changed = patch(store, _crds(store), "", "tasks.x.test", {"spec": {"versions": versions}}, patch_kind=Patch.MERGE)
     assert changed["status"]["storedVersions"] == ["v1", "v2"]
-    with pytest.raises(Invalid, match=r"missing from spec\.versions; v1 was previously a storage version"):
+    with pytest.raises(InvalidError, match=r"missing from spec\.versions; v1 was previously a storage version"):
         only = {"spec": {"versions": versions[1:]}}
         patch(store, _crds(store), "", "tasks.x.test", only, patch_kind=Patch.MERGE)
 
@@ -276,7 +276,7 @@ def test_a_deleted_definition_takes_its_objects_with_it(store: Store) -> None:
     create(store, _tasks(store), "", _task({}))
     kind = _tasks(store)
     delete(store, _crds(store), "", "tasks.x.test")
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         store.get(kind, "", "a")
 
 

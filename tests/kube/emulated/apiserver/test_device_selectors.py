@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.api.resources import DEVICE_CLASSES, RESOURCE_CLAIMS
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
@@ -32,14 +32,14 @@ def test_what_costs_too_much_at_worst_is_refused(times, passes):
         made(store_of("1.37"), many(times))
         return
     with pytest.raises(
-        Invalid, match=r"spec.selectors\[0\].cel.expression: Forbidden: too complex, exceeds cost limit"
+        InvalidError, match=r"spec.selectors\[0\].cel.expression: Forbidden: too complex, exceeds cost limit"
     ):
         made(store_of("1.37"), many(times))
 
 
 def test_whether_a_device_is_shared_may_be_asked_where_devices_may_be():
     made(store_of("1.37"), "device.allowMultipleAllocations")
-    with pytest.raises(Invalid, match="undefined field 'allowMultipleAllocations'"):
+    with pytest.raises(InvalidError, match="undefined field 'allowMultipleAllocations'"):
         made(store_of("1.34"), "device.allowMultipleAllocations")
 
 
@@ -49,7 +49,7 @@ def test_whether_a_device_is_shared_may_be_asked_where_devices_may_be():
 )
 def test_an_expression_is_true_or_false_or_an_attribute(expression, kind):
     made(store_of("1.37"), "device.attributes['d'].healthy")
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidError) as refusal:
         made(store_of("1.37"), expression)
     assert f"must evaluate to bool or the unknown type, not {kind}" in str(refusal.value)
 
@@ -67,6 +67,6 @@ def test_shares_of_one_device_have_statuses_of_their_own():
     status = {"allocation": {"devices": {"results": results}}, "devices": devices}
     written = update.replace(store, kind, "default", "c", {**claim, "status": status}, subresource="status")
     assert [each["shareID"] for each in written["status"]["devices"]] == shares
-    with pytest.raises(Invalid, match="must be an allocated device in the claim"):
+    with pytest.raises(InvalidError, match="must be an allocated device in the claim"):
         wrong = {**status, "devices": [device]}
         update.replace(store, kind, "default", "c", {**written, "status": wrong}, subresource="status")

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -77,7 +77,7 @@ def test_another_effect_or_no_time_counts_from_the_change(api, change, stored):
 )
 def test_a_wrong_rule_is_refused_where_it_is_wrong(api, taint, selector, places):
     store, _ = api
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidError) as refused:
         made(store, taint, selector)
     assert [cause["field"] for cause in refused.value.details["causes"]] == places
 
@@ -110,7 +110,7 @@ def test_a_status_changes_neither_labels_nor_the_taint(api):
 def test_a_wrong_condition_is_refused(api, conditions, places):
     store, _ = api
     made(store, {"key": "k", "effect": "NoSchedule"})
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidError) as refused:
         with_status(store, conditions)
     assert [cause["field"] for cause in refused.value.details["causes"]] == [f"status.{place}" for place in places]
 
@@ -182,7 +182,7 @@ def test_a_rule_of_1_34_is_kept_as_it_was_given(selector):
     ],
 )
 def test_a_wrong_rule_of_1_34_is_refused_where_it_is_wrong(selector, taint, faults):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidError) as refused:
         old(old_store(), selector, taint)
     causes = refused.value.details["causes"]
     assert [cause["field"] for cause in causes] == [path for path, _ in faults]
@@ -218,7 +218,7 @@ def test_a_taint_of_a_slice_may_have_the_effect_none_since_1_35(release):
 
     supported = ['"NoExecute"', '"NoSchedule"', *(['"None"'] if release == "1.35" else [])]
     for effect in ("Foo",) if release == "1.35" else ("Foo", "None"):
-        with pytest.raises(Invalid, match=f'"{effect}": supported values: {", ".join(supported)}$'):
+        with pytest.raises(InvalidError, match=f'"{effect}": supported values: {", ".join(supported)}$'):
             publish(effect)
     if release == "1.35":
         publish("None")
@@ -239,5 +239,5 @@ def test_a_toleration_may_have_the_effect_none_since_1_35(release):
         supported.append('"None"')
         assert claimed("None")
     for effect in ("Foo",) if release != "1.34" else ("Foo", "None"):
-        with pytest.raises(Invalid, match=f'"{effect}": supported values: {", ".join(supported)}$'):
+        with pytest.raises(InvalidError, match=f'"{effect}": supported values: {", ".join(supported)}$'):
             claimed(effect)

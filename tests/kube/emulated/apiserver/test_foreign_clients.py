@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Forbidden, Unauthorized
+from mews.kube.api.errors import ForbiddenError, UnauthorizedError
 from mews.kube.api.resources import CRDS, NAMESPACES, PODS
 from mews.kube.client.http import HttpKube
 from tests.contract.test_kube_api import DEFINITION
@@ -127,13 +127,13 @@ def test_tokens_tell_users_from_strangers(tmp_path: Path) -> None:
         assert (await served.kube.list(PODS)).items == []
         stranger, liar = HttpKube(served.server.url), HttpKube(served.server.url, token="wrong")
         try:
-            with pytest.raises(Forbidden) as caught:
+            with pytest.raises(ForbiddenError) as caught:
                 await stranger.get(PODS, "x", namespace="n")
             assert caught.value.message == (
                 'pods "x" is forbidden: User "system:anonymous" cannot get resource "pods" in API group "" in the '
                 'namespace "n"'
             )
-            with pytest.raises(Unauthorized):
+            with pytest.raises(UnauthorizedError):
                 await liar.list(PODS)
         finally:
             await stranger.close()

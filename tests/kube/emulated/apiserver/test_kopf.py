@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.resources import CRDS, EVENTS, Resource
 from mews.kube.client.http import HttpKube
 from tests.kube.emulated.apiserver.faces import DEADLINE_S, Face, face
@@ -81,7 +81,7 @@ class Cluster:
     def gone(self, name: str) -> bool:
         try:
             self.status(WIDGETS, name)
-        except NotFound:
+        except NotFoundError:
             return True
         return False
 

@@ -5,17 +5,17 @@ import threading
 
 import pytest
 
-from mews.kube.api.errors import ApiError, BadRequest, TooManyRequests
+from mews.kube.api.errors import ApiError, BadRequestError, TooManyRequestsError
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.cel.budgets import PACE
 from mews.kube.cel.values import CelError
 from mews.kube.emulated.apiserver.access.authorization import Authorizer
 from mews.kube.emulated.apiserver.store import long_work as module
-from mews.kube.emulated.apiserver.store.admission import PendingCalls, completed
+from mews.kube.emulated.apiserver.store.admission import PendingCallsError, completed
 from mews.kube.emulated.apiserver.store.long_work import (
     LONG_WORK,
     LongWork,
-    LongWorkPending,
+    LongWorkPendingError,
     LongWorkThread,
     on_loop,
     sliced,
@@ -66,7 +66,7 @@ def test_without_a_wire_all_is_done_at_once():
     assert sliced(work_of(100)) == "MainThread"
 
 
-@pytest.mark.parametrize("refusal", [BadRequest, CelError, RecursionError, ValueError])
+@pytest.mark.parametrize("refusal", [BadRequestError, CelError, RecursionError, ValueError])
 def test_what_the_work_refuses_is_handled_by_the_write(refusal):
     def work():
         work_of(100)()
@@ -159,13 +159,13 @@ def test_whose_rights_a_long_expression_asks_for_is_looked_up_on_the_loop(tmp_pa
 
 def test_a_look_at_the_store_raises_on_the_thread_what_it_raises_on_the_loop():
     def refuses():
-        raise BadRequest("no")
+        raise BadRequestError("no")
 
     def work():
         work_of(100)()
         try:
             on_loop(refuses)
-        except BadRequest as error:
+        except BadRequestError as error:
             return f"{error} on {threading.current_thread().name}"
 
     assert served(lambda request: sliced(work)) == "no on long work"
@@ -188,7 +188,7 @@ def test_a_webhook_that_long_work_needs_is_asked():
     def write(request):
         def work():
             if "key" not in request.answers:
-                raise PendingCalls({"key": call})
+                raise PendingCallsError({"key": call})
             return request.answers["key"]
 
         return LONG_WORK.get().elsewhere(work, lambda: None) if LONG_WORK.get() else work()
@@ -241,7 +241,7 @@ def test_work_that_nobody_waits_for_is_ended_and_too_much_of_it_refused(monkeypa
         thread = LongWorkThread()
         waiting = asyncio.create_task(thread.outcome(work))
         assert await asyncio.to_thread(begun.wait, 30)
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(TooManyRequestsError):
             await thread.outcome(work)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -266,7 +266,7 @@ def test_all_works_of_a_request_together_have_one_time(monkeypatch):
         request = LongWork(thread)
         with pytest.raises(ApiError) as refused:
             for number in range(10):
-                await request.do(LongWorkPending((number, None), work))
+                await request.do(LongWorkPendingError((number, None), work))
         thread.close()
         return refused.value.code
 

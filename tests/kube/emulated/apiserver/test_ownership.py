@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mews.kube.api.errors import Conflict, ServerError
+from mews.kube.api.errors import ConflictError, ServerError
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
@@ -58,7 +58,7 @@ def test_an_apply_over_a_plain_write_is_a_conflict_until_it_is_forced(store):
     kind = store.kinds.of(CONFIGMAPS)
     create(store, kind, "default", {"metadata": {"name": "s"}, "data": {"a": "1", "b": "1"}}, by("writer"))
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"a": "2"}}
-    with pytest.raises(Conflict, match=r'conflict with "writer" using v1: \.data\.a'):
+    with pytest.raises(ConflictError, match=r'conflict with "writer" using v1: \.data\.a'):
         apply(store, kind, "default", "s", config, request=by("one"))
     apply(store, kind, "default", "s", config, request=by("one"), force=True)
     left = apply(store, kind, "default", "s", {**config, "data": {}}, request=by("one"))

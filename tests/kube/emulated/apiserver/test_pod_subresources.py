@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
 from mews.kube.emulated.apiserver.store.request import WriteRequest
@@ -51,7 +51,7 @@ def test_ephemeral_containers_are_added_and_nothing_else_changes() -> None:
 def test_ephemeral_containers_stay_as_they_are(given: list[dict[str, str]], text: str) -> None:
     bench = PodBench()
     bench.change("ephemeralcontainers", {"ephemeralContainers": [{"name": "d", "image": "y"}]})
-    with pytest.raises(Invalid, match=f'existing ephemeral containers "d" {text}'):
+    with pytest.raises(InvalidError, match=f'existing ephemeral containers "d" {text}'):
         bench.change("ephemeralcontainers", {"ephemeralContainers": given})
 
 
@@ -61,10 +61,10 @@ def test_a_resize_changes_cpu_and_memory_alone() -> None:
     spec = bench.change("resize", {"containers": [{**_CONTAINER, "image": "z", "resources": more}]})["spec"]
     assert (spec["containers"][0]["image"], spec["containers"][0]["resources"]["limits"]["cpu"]) == ("x", "2")
     other = {**more, "limits": {**more["limits"], "example.com/a": "1"}}
-    with pytest.raises(Invalid, match="only cpu and memory resources are mutable"):
+    with pytest.raises(InvalidError, match="only cpu and memory resources are mutable"):
         bench.change("resize", {"containers": [{**_CONTAINER, "resources": other}]})
 
 
 def test_a_plain_update_adds_no_ephemeral_containers() -> None:
-    with pytest.raises(Invalid, match="pod updates may not change fields other than"):
+    with pytest.raises(InvalidError, match="pod updates may not change fields other than"):
         PodBench().change("", {"ephemeralContainers": [{"name": "d", "image": "y"}]})

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mews.kube.api.errors import ApiError, Invalid
+from mews.kube.api.errors import ApiError, InvalidError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.deletion import delete
@@ -123,7 +123,7 @@ def _round_trip(store: Store, definition: Body) -> int:
     body |= {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     try:
         stored = create(store, kind, "default" if kind.resource.namespaced else "", body)
-    except Invalid:  # a rule or a pattern asks for more than the least
+    except InvalidError:  # a rule or a pattern asks for more than the least
         return 0
     finally:
         if not store.list(kind).items:

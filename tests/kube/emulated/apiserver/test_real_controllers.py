@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clusters.programs.finding import find
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import condition_of, name_of
 from mews.kube.api.resources import (
     CONFIGMAPS,
@@ -157,7 +157,7 @@ async def ends(on: ClusterAdmin) -> None:
     async def gone() -> bool:
         try:
             await kube.get(NAMESPACES, PLACE)
-        except NotFound:
+        except NotFoundError:
             return True
         return False
 

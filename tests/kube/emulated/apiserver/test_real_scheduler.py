@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from mews.harness.clusters.programs.scheduler import kube_scheduler
-from mews.kube.api.errors import AlreadyExists
+from mews.kube.api.errors import AlreadyExistsError
 from mews.kube.api.objects import Object, condition_of, labels_of, name_of, node_name_of
 from mews.kube.api.pod_requests import request_of
 from mews.kube.api.resources import NEW_EVENTS, NODES, PODS, SERVICE_ACCOUNTS
@@ -84,7 +84,7 @@ async def fill(on: ClusterAdmin) -> None:
         made = await on.kube.create(NODES, node(number))
         await on.kube.patch(NODES, name_of(made), {"spec": {"taints": None}})
     # Eight at a time: one connection each, and the scheduler works meanwhile.
-    with suppress(AlreadyExists):  # its controller may be slower than the first pod
+    with suppress(AlreadyExistsError):  # its controller may be slower than the first pod
         await on.kube.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
     for start in range(0, PODS_COUNT, 8):
         numbers = range(start, min(start + 8, PODS_COUNT))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import name_of
 from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.http import HttpKube
@@ -53,7 +53,7 @@ def test_a_watch_is_forgotten_when_its_client_goes_and_ends_when_the_server_does
             await server.stop()
         await asyncio.wait_for(stayed, 60)  # it ends, and raises nothing
         assert seen == ["a"]
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableError):
             await staying.list(PODS)
         await staying.close()
         await leaving.close()

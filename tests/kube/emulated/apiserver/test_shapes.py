@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mews.kube.api.errors import BadRequest
+from mews.kube.api.errors import BadRequestError
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
@@ -50,7 +50,7 @@ def pod(**spec):
 )
 def test_a_field_of_another_shape_is_a_bad_request(body, words):
     store = fresh_store(lambda: 0.0, random.Random(1))
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequestError) as refused:
         create(store, store.kinds.of(PODS), "default", body)
     assert str(refused.value).startswith('Pod in version "v1" cannot be handled as a Pod: ')
     assert words in str(refused.value)
@@ -68,7 +68,7 @@ def test_what_is_well_shaped_passes_and_nulls_are_as_good_as_absent():
 def test_an_amount_beyond_all_bounds_is_a_bad_request():
     store = fresh_store(lambda: 0.0, random.Random(1))
     limits = {"resources": {"limits": {"x/y": "1e99999999"}}}
-    with pytest.raises(BadRequest, match="quantities must match"):
+    with pytest.raises(BadRequestError, match="quantities must match"):
         create(store, store.kinds.of(PODS), "default", pod(containers=[{**GOOD, **limits}]))
 
 

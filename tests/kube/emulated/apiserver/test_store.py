@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import Conflict, Forbidden, Gone, NotFound, TooManyRequests
+from mews.kube.api.errors import ConflictError, ForbiddenError, GoneError, NotFoundError, TooManyRequestsError
 from mews.kube.api.objects import Object, is_deleting, name_of, version_of
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.informer import Informer
@@ -52,7 +52,7 @@ def test_a_watch_from_before_the_history_is_gone() -> None:
         start = (await kube.list(CONFIGMAPS)).resource_version
         for number in range(6):
             await kube.create(CONFIGMAPS, {"metadata": {"name": f"c{number}"}}, namespace="default")
-        with pytest.raises(Gone):
+        with pytest.raises(GoneError):
             await anext(kube.watch(CONFIGMAPS, resource_version=start))
         store.compact()
         now = (await kube.list(CONFIGMAPS)).resource_version
@@ -169,7 +169,7 @@ def test_a_deleted_namespace_waits_for_its_pods_and_takes_nothing_new() -> None:
         assert going["status"]["phase"] == "Terminating"
         assert len((await kube.list(CONFIGMAPS, namespace="team")).items) == 2  # pods go first
         assert {each["status"] for each in (await kube.get(NAMESPACES, "team"))["status"]["conditions"]} == {"False"}
-        with pytest.raises(Forbidden) as caught:
+        with pytest.raises(ForbiddenError) as caught:
             await kube.create(CONFIGMAPS, {"metadata": {"name": "d"}}, namespace="team")
         assert caught.value.message == (
             'configmaps "d" is forbidden: unable to create new content in namespace team because it is being terminated'
@@ -183,7 +183,7 @@ def test_a_deleted_namespace_waits_for_its_pods_and_takes_nothing_new() -> None:
             "Some content in the namespace has finalizers remaining: x.test/hold in 1 resource instances",
         ]
         await kube.patch(CONFIGMAPS, "held", {"metadata": {"finalizers": None}}, namespace="team")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(NAMESPACES, "team")
 
     run(check)
@@ -196,7 +196,7 @@ def test_grace_can_be_shortened_and_not_lengthened() -> None:
         for asked_s, left_s in ((20, 20), (50, 20), (5, 5), (-1, 1)):
             going = await kube.delete(PODS, "p", namespace="default", options=DeleteOptions(grace_period_s=asked_s))
             assert going["metadata"]["deletionGracePeriodSeconds"] == left_s
-        with pytest.raises(Conflict, match="pod p is being deleted, cannot be assigned to a host"):
+        with pytest.raises(ConflictError, match="pod p is being deleted, cannot be assigned to a host"):
             await kube.bind("default", "p", "n2")
 
     run(check)
@@ -210,7 +210,7 @@ def test_a_disruption_budget_refuses_an_eviction() -> None:
         await kube.patch(PODS, "p", {"status": {"phase": "Running"}}, namespace="default", subresource="status")
         budget = {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "minAvailable": 1}}
         await kube.create(BUDGETS, budget, namespace="default")
-        with pytest.raises(TooManyRequests):
+        with pytest.raises(TooManyRequestsError):
             await kube.evict("default", "p")
         status = {"status": {"observedGeneration": 1, "disruptionsAllowed": 1}}
         await kube.patch(BUDGETS, "b", status, namespace="default", subresource="status")
@@ -246,7 +246,7 @@ def test_a_pod_that_is_not_ready_goes_by_its_budget_s_policy(policy: str | None,
         if goes:
             await kube.evict("default", "p")
         else:
-            with pytest.raises(TooManyRequests):
+            with pytest.raises(TooManyRequestsError):
                 await kube.evict("default", "p")
         status = (await kube.get(BUDGETS, "b", namespace="default"))["status"]
         assert not status.get("disruptedPods")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import Invalid, NotFound
+from mews.kube.api.errors import InvalidError, NotFoundError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects import creation, update
 from mews.kube.emulated.apiserver.objects.rules import addresses
@@ -39,14 +39,14 @@ _DRIVER = {"metadata": {"name": "disk.example.com"}, "spec": {}}
 def test_a_put_creates_a_role_but_no_driver() -> None:
     store = _store()
     assert _put(store, "rbac.authorization.k8s.io", "clusterroles", _ROLE)["metadata"]["uid"]
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         _put(store, "storage.k8s.io", "csidrivers", _DRIVER)
 
 
 def test_kinds_that_name_their_version_refuse_an_update_that_does_not() -> None:
     store = _store()
     _create(store, "storage.k8s.io", "csidrivers", _DRIVER)
-    with pytest.raises(Invalid, match="must be specified for an update"):
+    with pytest.raises(InvalidError, match="must be specified for an update"):
         _put(store, "storage.k8s.io", "csidrivers", _DRIVER)
 
 
@@ -54,7 +54,7 @@ def test_a_prefix_for_names_is_checked_when_it_changes_and_named_as_often_as_it_
     store = _store()
     made = _create(store, "storage.k8s.io", "storageclasses", {"metadata": {"name": "a"}, "provisioner": "x.io/y"})
     made["metadata"]["generateName"] = "not/good"
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidError) as refusal:
         _put(store, "storage.k8s.io", "storageclasses", made)
     causes = [cause["message"] for cause in refusal.value.details["causes"]]
     assert len(causes) == 2
@@ -64,7 +64,7 @@ def test_a_prefix_for_names_is_checked_when_it_changes_and_named_as_often_as_it_
 def test_an_event_owns_nothing() -> None:
     owner = {"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "u"}
     body = {**_ROLE, "metadata": {"name": "owned", "ownerReferences": [owner]}}
-    with pytest.raises(Invalid, match="/v1, Kind=Event is disallowed from being an owner"):
+    with pytest.raises(InvalidError, match="/v1, Kind=Event is disallowed from being an owner"):
         _create(_store(), "rbac.authorization.k8s.io", "clusterroles", body)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import Invalid
+from mews.kube.api.errors import InvalidError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
 from mews.kube.emulated.apiserver.api import InProcessKube
@@ -42,7 +42,7 @@ def faults(resource: Resource, body: Object, *, status: Mapping[str, Any] | None
             made = await kube.create(resource, body, namespace=space)
             if status is not None:
                 await kube.replace(resource, {**made, "status": status}, namespace=space, subresource="status")
-        except Invalid as refusal:
+        except InvalidError as refusal:
             causes = refusal.details["causes"]
             found.extend(f"{cause['field']}: {cause['message']}" for cause in causes)
 
@@ -211,7 +211,7 @@ def test_nobody_but_the_server_says_when_an_object_goes() -> None:
         kube = InProcessKube(fresh_store(virtual_clock().now, random.Random(1)))
         made = await kube.create(NODES, {"metadata": {"name": "x"}})
         going = {**made, "metadata": {**made["metadata"], "deletionGracePeriodSeconds": 5}}
-        with pytest.raises(Invalid, match="deletionGracePeriodSeconds: Invalid value: 5: field is immutable"):
+        with pytest.raises(InvalidError, match="deletionGracePeriodSeconds: Invalid value: 5: field is immutable"):
             await kube.replace(NODES, going)
 
     run_virtual(main)

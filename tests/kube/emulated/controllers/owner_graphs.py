@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mews.kube.api.errors import Conflict, NotFound
+from mews.kube.api.errors import ConflictError, NotFoundError
 from mews.kube.api.objects import Object, is_deleting, name_of
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.port import DeleteOptions
@@ -46,7 +46,7 @@ class OwnerGraph:
             try:
                 options = DeleteOptions(propagation=policy)
                 await stage.kube.delete(CONFIGMAPS, name, namespace=stage.namespace, options=options)
-            except NotFound:
+            except NotFoundError:
                 continue
             await self._settle(stage, f"{name} deleted: {policy}")
         while held := [obj for obj in await self._all(stage) if HOLD in (obj["metadata"].get("finalizers") or ())]:
@@ -67,7 +67,7 @@ class OwnerGraph:
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": kept or None}}
         try:
             await stage.change(CONFIGMAPS, name_of(obj), body)
-        except (NotFound, Conflict):
+        except (NotFoundError, ConflictError):
             return  # the collector was faster
 
     async def _all(self, stage: Stage) -> list[Object]:

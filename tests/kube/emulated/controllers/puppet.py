@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from mews.kube.api.errors import ApiError, Conflict, NotFound
+from mews.kube.api.errors import ApiError, ConflictError, NotFoundError
 from mews.kube.api.objects import Object, annotations_of, is_deleting, is_terminal, name_of, namespace_of, timestamp
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.client.informer import Informer
@@ -86,7 +86,7 @@ class Puppeteer:
             await self._kube.delete(
                 PODS, name_of(pod), namespace=namespace_of(pod), options=DeleteOptions(grace_period_s=0)
             )
-        except NotFound:
+        except NotFoundError:
             return
 
     async def _play(self, pod: Object) -> None:
@@ -126,7 +126,7 @@ class Puppeteer:
             status = self._status(current, phase, ready, state)
             try:
                 await self._kube.replace(PODS, {**current, "status": status}, subresource="status")
-            except Conflict:
+            except ConflictError:
                 continue
             return
 

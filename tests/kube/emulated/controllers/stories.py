@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 
-from mews.kube.api.errors import NotFound, TooManyRequests
+from mews.kube.api.errors import NotFoundError, TooManyRequestsError
 from mews.kube.api.objects import (
     condition_of,
     labels_of,
@@ -157,7 +157,7 @@ async def is_sick(stage: Stage) -> None:
         await asyncio.sleep(REST_S)
         try:
             await stage.kube.evict(stage.namespace, sick[0])
-        except TooManyRequests as error:
+        except TooManyRequestsError as error:
             refusals.append(f"{policy}: {error.message} {json.dumps(error.details, sort_keys=True)}")
     stage.seen.append(("refused", refusals))
     await stage.until("replaced", lambda: _replaced(stage, sick[0]))
@@ -273,7 +273,7 @@ async def loses_an_owner(stage: Stage) -> None:
 async def _gone(stage: Stage, resource: Resource, name: str) -> bool:
     try:
         await stage.get(resource, name)
-    except NotFound:
+    except NotFoundError:
         return True
     return False
 

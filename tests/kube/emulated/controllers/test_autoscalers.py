@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import VirtualLoop, run_virtual, virtual_clock
-from mews.kube.api.errors import Conflict, Forbidden, Unavailable
+from mews.kube.api.errors import ConflictError, ForbiddenError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, timestamp
 from mews.kube.api.resources import AUTOSCALERS, DEPLOYMENTS, EVENTS, PODS, Resource
 from mews.kube.client.port import ObjectList
@@ -44,7 +44,7 @@ class Unwilling(InProcessKube):
         self.calls.append(f"{resource.plural}/{subresource}")
         if subresource == self.refused and resource in (DEPLOYMENTS, AUTOSCALERS) and self.errors:
             error = self.errors.pop(0)
-            if isinstance(error, Conflict):  # another has changed the object
+            if isinstance(error, ConflictError):  # another has changed the object
                 labels = {"left": str(len(self.errors))}
                 await super().patch(resource, str(obj["metadata"]["name"]), {"metadata": {"labels": labels}})
             raise error
@@ -121,10 +121,12 @@ def test_a_scale_that_changes_between_is_read_again() -> None:
         assert await _size(kube) == 4
         assert kube.calls.count("deployments/scale") == 3
 
-    played(play, refused="scale", errors=[Conflict("changed")] * 2)
+    played(play, refused="scale", errors=[ConflictError("changed")] * 2)
 
 
-@pytest.mark.parametrize("error", [Forbidden("not you"), Unavailable("no answer"), *[Conflict("changed")]])
+@pytest.mark.parametrize(
+    "error", [ForbiddenError("not you"), UnavailableError("no answer"), *[ConflictError("changed")]]
+)
 def test_a_scale_that_cannot_be_written_is_tried_again_at_the_next_turn(error: Exception) -> None:
     async def play(kube: Unwilling) -> None:
         await asyncio.sleep(20)
@@ -138,7 +140,7 @@ def test_a_scale_that_cannot_be_written_is_tried_again_at_the_next_turn(error: E
         await asyncio.sleep(15)
         assert await _size(kube) == 4
 
-    played(play, refused="scale", errors=[error] * (5 if isinstance(error, Conflict) else 1))
+    played(play, refused="scale", errors=[error] * (5 if isinstance(error, ConflictError) else 1))
 
 
 def test_a_status_that_cannot_be_written_is_said_in_an_event() -> None:
@@ -149,7 +151,7 @@ def test_a_status_that_cannot_be_written_is_said_in_an_event() -> None:
         await asyncio.sleep(15)
         assert "conditions" in (await _scaler(kube))["status"]
 
-    played(play, refused="status", errors=[Forbidden("not you")])
+    played(play, refused="status", errors=[ForbiddenError("not you")])
 
 
 def test_a_status_that_stays_is_not_written_again() -> None:
@@ -434,7 +436,7 @@ def test_a_selector_that_cannot_be_sent_is_no_answer_for_all_series() -> None:
 
 @pytest.mark.parametrize(
     ("error", "text"),
-    [(Forbidden("not you"), "not you"), (Unavailable("no answer"), "no answer")],
+    [(ForbiddenError("not you"), "not you"), (UnavailableError("no answer"), "no answer")],
 )
 def test_an_api_that_refuses_says_why(error: Exception, text: str) -> None:
     assert read(CPU, Served([], error)).failure == f"unable to fetch metrics from resource metrics API: {text}"

@@ -11,7 +11,7 @@ import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.api.claim_quota import devices_by_class, extended_usage, is_used_by_claims, stands_for
-from mews.kube.api.errors import Forbidden
+from mews.kube.api.errors import ForbiddenError
 from mews.kube.api.objects import Object, uid_of
 from mews.kube.api.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS
 from mews.kube.client.port import DeleteOptions, Patch
@@ -182,7 +182,9 @@ def test_devices_of_a_class_are_counted_as_claims_come_and_go(release: str) -> N
         assert await cluster.used() == {DEVICES: "1"}
         await cluster.claim("a", 2)
         assert await cluster.used() == {DEVICES: "3"}
-        with pytest.raises(Forbidden, match=f"exceeded quota: q, requested: {DEVICES}=2, used: {DEVICES}=3, limited"):
+        with pytest.raises(
+            ForbiddenError, match=f"exceeded quota: q, requested: {DEVICES}=2, used: {DEVICES}=3, limited"
+        ):
             await cluster.claim("b", 2)
         await cluster.kube.delete(RESOURCE_CLAIMS, "a", namespace="default", options=DeleteOptions(grace_period_s=0))
         await rest(1)
@@ -199,7 +201,7 @@ def test_a_claim_counts_as_the_extended_resource_of_its_class() -> None:
         await cluster.claim("a", 2)
         assert await cluster.used() == {EXPLICIT: "3", IMPLICIT: "2"}
         assert await cluster.recounted() == {EXPLICIT: "3", IMPLICIT: "2"}
-        with pytest.raises(Forbidden, match=f"exceeded quota: q, requested: {EXPLICIT}=2, used: {EXPLICIT}=3"):
+        with pytest.raises(ForbiddenError, match=f"exceeded quota: q, requested: {EXPLICIT}=2, used: {EXPLICIT}=3"):
             await cluster.claim("b", 2)
 
     play(story)

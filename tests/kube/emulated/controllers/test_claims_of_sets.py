@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.resources import (
     IP_ADDRESSES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -109,7 +109,7 @@ def test_a_service_range_is_ready_and_stays_while_only_it_holds_an_address() -> 
         assert [condition["reason"] for condition in found["status"]["conditions"]] == ["Terminating"]
         await kube.delete(IP_ADDRESSES, "10.7.0.9")
         await rest(2)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(SERVICE_CIDRS, "r")
 
     play(story)
@@ -142,7 +142,7 @@ def test_a_pod_waits_until_its_deleted_claim_is_gone_and_gets_a_new_one() -> Non
         await kube.delete(PERSISTENT_VOLUME_CLAIMS, "data-db-1", namespace="default")
         await kube.delete(PODS, "db-1", namespace="default")
         await rest(60)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(PODS, "db-1", namespace="default")
         await kube.patch(PERSISTENT_VOLUME_CLAIMS, "data-db-1", {"metadata": {"finalizers": None}}, namespace="default")
         await rest(300)
@@ -163,7 +163,7 @@ def test_a_service_range_that_waits_to_go_goes_once_another_holds_its_addresses(
         await kube.get(SERVICE_CIDRS, "r")
         await kube.create(SERVICE_CIDRS, {"metadata": {"name": "wider"}, "spec": {"cidrs": ["10.7.0.0/16"]}})
         await rest(2)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await kube.get(SERVICE_CIDRS, "r")
 
     play(story)

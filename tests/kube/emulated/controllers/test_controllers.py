@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import condition_of, seconds
 from mews.kube.api.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS
 from mews.kube.clock import stream
@@ -140,7 +140,7 @@ def test_a_pod_is_evicted_when_its_toleration_ends_and_stays_until_the_kubelet_i
                 assert failed["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
                 assert failed["status"]["conditions"][0]["type"] == "DisruptionTarget"
                 await asyncio.sleep(2)
-                with pytest.raises(NotFound):
+                with pytest.raises(NotFoundError):
                     await bench.get("a")
         await bench.containerd.close()
 
@@ -207,12 +207,12 @@ def test_pods_and_the_lease_of_a_deleted_node_are_collected() -> None:
                 await bench.phase("a", "Running")
             await bench.kube.delete(NODES, NODE)
             await asyncio.sleep(5)
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await bench.kube.get(LEASES, NODE, namespace="kube-node-lease")
             await asyncio.sleep(20)
             assert await bench.get("a")
             await asyncio.sleep(40)
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await bench.get("a")
         await bench.containerd.close()
 
@@ -227,7 +227,7 @@ def test_a_deleted_namespace_is_emptied_and_goes() -> None:
             await bench.kube.create(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="team")
             await bench.kube.delete(NAMESPACES, "team")
             await asyncio.sleep(5)
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await bench.kube.get(NAMESPACES, "team")
 
     run_virtual(main)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import NotFound, ServerError
+from mews.kube.api.errors import NotFoundError, ServerError
 from mews.kube.api.objects import Object, condition_of, is_deleting, name_of, seconds, timestamp, uid_of
 from mews.kube.api.resources import (
     DEVICE_CLASSES,
@@ -100,7 +100,7 @@ class World:
         body = {"metadata": {"name": name}, "spec": spec}
         try:
             current = await self.kube.get(RESOURCE_SLICES, name)
-        except NotFound:
+        except NotFoundError:
             await self.kube.create(RESOURCE_SLICES, body)
         else:
             await self.kube.replace(RESOURCE_SLICES, {**current, "spec": spec})

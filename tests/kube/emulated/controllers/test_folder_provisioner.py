@@ -13,7 +13,7 @@ import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.clusters.embedded.volume_folders import VolumeFolders
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, annotations_of, name_of, node_name_of, uid_of
 from mews.kube.api.resources import (
     EVENTS,
@@ -178,7 +178,7 @@ def test_a_claim_that_a_pod_uses_keeps_its_folder_until_the_pod_is_gone() -> Non
         await ground.kube.delete(PODS, "p", namespace="default")
         await asyncio.sleep(40.0)
         assert ground.folders.there == set()
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await ground.kube.get(PERSISTENT_VOLUME_CLAIMS, "c", namespace="default")
 
     told(story)

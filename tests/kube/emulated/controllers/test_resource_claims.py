@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, name_of, uid_of
 from mews.kube.api.resource_claims import DELETE_PROTECTION
 from mews.kube.api.resources import (
@@ -242,7 +242,7 @@ def test_no_claim_is_left_where_there_is_nothing_to_make_it_of() -> None:
     async def story(cluster: Cluster) -> None:
         await cluster.pod({"resourceClaimTemplateName": "missing"})
         assert await cluster.claims() == []
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await cluster.kube.get(RESOURCE_CLAIMS, "p-e0", namespace="default")
 
     play(story)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from mews.harness.clock import run_virtual, virtual_clock
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.finalizers import IN_USE
 from mews.kube.api.objects import is_deleting
 from mews.kube.api.resources import (
@@ -70,7 +70,7 @@ class Cluster:
         """Whether it is; if so, it is being deleted."""
         try:
             found = await self.kube.get(resource, name, namespace="default" if resource.namespaced else None)
-        except NotFound:
+        except NotFoundError:
             return False
         assert is_deleting(found)
         return True

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import EPOCH_S
-from mews.kube.api.errors import TooManyRequests
+from mews.kube.api.errors import TooManyRequestsError
 from mews.kube.api.objects import is_deleting, name_of, phase_of, seconds, timestamp
 from mews.kube.api.resources import CRON_JOBS, DEPLOYMENTS, DISRUPTION_BUDGETS, JOBS, PODS, REPLICA_SETS
 from mews.kube.emulated.controllers.catalogue import CONTROLLERS, chosen
@@ -142,7 +142,7 @@ async def is_drained(stage: Stage) -> None:
         await stage.kube.evict(stage.namespace, pod)
         for other in await stage.all(PODS):
             if not is_deleting(other) and phase_of(other) == "Running":
-                with pytest.raises(TooManyRequests):
+                with pytest.raises(TooManyRequestsError):
                     await stage.kube.evict(stage.namespace, name_of(other))
         await stage.until("replaced", lambda: stage.status(DISRUPTION_BUDGETS, "web", disruptionsAllowed=1))
         assert await stage.status(REPLICA_SETS, "web", readyReplicas=3)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resources import (
     EVENTS,
@@ -154,7 +154,7 @@ async def deletes(stage: Stage) -> None:
     async def gone() -> bool:
         try:
             await stage.kube.get(_VOLUMES, f"{stage.namespace}-pv-a")
-        except NotFound:
+        except NotFoundError:
             return True
         return False
 

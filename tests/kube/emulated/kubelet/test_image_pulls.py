@@ -11,7 +11,7 @@ from mews.harness.clock import run_virtual
 from mews.kube.api.objects import Object
 from mews.kube.clock import stream
 from mews.kube.emulated.kubelet.containerd import Containerd
-from mews.kube.emulated.kubelet.errors import PullFailed
+from mews.kube.emulated.kubelet.errors import PullError
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.runtime import EnginePort
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
@@ -32,7 +32,7 @@ class FakeStore:
     async def pull(self, reference: str) -> None:
         self.pulls.append(reference)
         if reference not in self.served:
-            raise PullFailed(f"manifest for {reference} not found")
+            raise PullError(f"manifest for {reference} not found")
         self.there.add(reference)
 
 

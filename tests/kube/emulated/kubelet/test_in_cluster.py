@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
@@ -26,7 +26,7 @@ class _Kube:
 
     async def get(self, resource: object, name: str, *, namespace: str) -> dict[str, Any]:
         if self._account is None:
-            raise NotFound("no account")
+            raise NotFoundError("no account")
         return self._account
 
     async def create(self, resource: Any, body: dict[str, Any], *, namespace: str) -> dict[str, Any]:

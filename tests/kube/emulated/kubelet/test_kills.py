@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.resources import PODS
 from mews.kube.client.port import Patch
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError
 from tests.kube.emulated.kubelet.bench import NODE
 from tests.kube.emulated.kubelet.kills import Fate, FragileNode, Story
 
@@ -38,7 +38,7 @@ def deleted(*graces_s: int | None, phase: str = "Running", every_s: float = 3.0,
         await node.pod("a", command, **parts)
         await node.phase("a", phase)
         for grace_s in graces_s:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await node.delete("a", grace_s)
             await asyncio.sleep(every_s)
 
@@ -68,7 +68,7 @@ def patched(status: dict[str, Any], then: tuple[int | None, ...] = (), /, **part
         await node.bench.kube.patch(PODS, "a", body, kind=Patch.MERGE, namespace="default", subresource="status")
         await asyncio.sleep(2.0)
         for grace_s in then:
-            with contextlib.suppress(NotFound):
+            with contextlib.suppress(NotFoundError):
                 await node.delete("a", grace_s)
 
     return story
@@ -78,11 +78,11 @@ def refused(*, delete: bool) -> Story:
     """A pod whose devices are not there, deleted while its refusal is written."""
 
     async def story(node: FragileNode) -> None:
-        node.bench.devices.refuse["a"] = AdmissionRejected("UnexpectedAdmissionError", "no")
+        node.bench.devices.refuse["a"] = AdmissionRejectedError("UnexpectedAdmissionError", "no")
         node.bench.devices.admission_s = 1.0
         await node.pod("a", FOREVER)
         await asyncio.sleep(1.0)
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             if delete:
                 await node.delete("a", 30)
 

@@ -14,7 +14,7 @@ import pytest
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.ports.deviceplugin import LocalKubeletFolder
 from mews.harness.ports.fence import Fence
-from mews.kube.api.errors import Unavailable
+from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object, seconds
 from mews.kube.api.resources import EVENTS, LEASES, NODES, PODS
 from mews.kube.clock import Pace, rest, stream
@@ -301,7 +301,7 @@ def test_a_kubelet_lives_through_an_api_server_that_does_not_answer() -> None:
 
                 async def call(*args: Any, **kwargs: Any) -> Any:
                     if down["now"]:
-                        raise Unavailable("connection refused")
+                        raise UnavailableError("connection refused")
                     return await method(*args, **kwargs)
 
                 return method if name == "watch" else call

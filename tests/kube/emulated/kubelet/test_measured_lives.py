@@ -16,7 +16,7 @@ from mews.harness.clock import run_virtual
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.client.port import DeleteOptions
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError
 from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, ImageBook
 from tests.kube.emulated.kubelet.bench import NODE, Bench, until
 
@@ -103,7 +103,7 @@ async def relive(life: str) -> tuple[list[tuple[float, str, Object]], list[Objec
     image = records[0][2]["spec"]["containers"][0]["image"]
     bench = Bench()
     bench.images = ImageBook({image.rsplit(":")[0]: Image(image, simulate=ContainerBehaviour())})
-    bench.devices.refuse["rejected"] = AdmissionRejected("UnexpectedAdmissionError", OVER_ASK)
+    bench.devices.refuse["rejected"] = AdmissionRejectedError("UnexpectedAdmissionError", OVER_ASK)
     seen: list[tuple[float, str, Object]] = []
     events: list[Object] = []
     loop = asyncio.get_running_loop()

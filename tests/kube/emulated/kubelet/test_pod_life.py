@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from mews.harness.clock import run_virtual
-from mews.kube.api.errors import BadRequest, ServerError
+from mews.kube.api.errors import BadRequestError, ServerError
 from mews.kube.api.objects import Object, condition_of, name_of
 from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.client.port import DeleteOptions, Patch
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
-from mews.kube.emulated.kubelet.devices import AdmissionRejected, PreStartFailed
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError, PreStartError
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.system.profile import Delay, NodeState
 from tests.kube.emulated.kubelet.bench import Bench
@@ -133,9 +133,7 @@ def test_a_sidecar_starts_before_the_main_container_and_is_stopped_after_it() ->
 def test_a_failing_pre_start_is_shown_and_tried_again_after_one_second_then_every_10_to_15() -> None:
     async def main() -> None:
         bench, at = Bench(), []
-        error = PreStartFailed(
-            "device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = x"
-        )
+        error = PreStartError("device plugin PreStartContainer rpc failed with err: rpc error: code = Unknown desc = x")
         bench.devices.failing_starts = [error] * 3
         pre_start = bench.devices.pre_start
 
@@ -164,7 +162,7 @@ def test_a_failing_pre_start_is_shown_and_tried_again_after_one_second_then_ever
 def test_a_rejected_pod_is_failed_for_good_and_the_next_one_is_admitted_in_order() -> None:
     async def main() -> None:
         bench = Bench()
-        bench.devices.refuse["b"] = AdmissionRejected("UnexpectedAdmissionError", "Allocate failed due to X")
+        bench.devices.refuse["b"] = AdmissionRejectedError("UnexpectedAdmissionError", "Allocate failed due to X")
         bench.devices.admission_s = 2.0
         async with bench.running() as kubelet:
             await asyncio.sleep(2)
@@ -345,7 +343,7 @@ def test_a_container_sees_its_plugins_environment_its_own_and_the_downward_api()
             assert (printed.exit_code, printed.stdout) == (0, b"GPU-1,GPU-2\n")
             with pytest.raises(ServerError, match="simulated"):
                 await api.exec("default", "a", "main", ["nvidia-smi"])
-            with pytest.raises(BadRequest, match="previous terminated container"):
+            with pytest.raises(BadRequestError, match="previous terminated container"):
                 _ = [chunk async for chunk in api.log("default", "a", "main", previous=True)]
         await bench.containerd.close()
 

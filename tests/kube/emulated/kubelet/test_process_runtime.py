@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.emulated.kubelet.containerd import Containerd
-from mews.kube.emulated.kubelet.errors import NoSuchContainer, StartError
+from mews.kube.emulated.kubelet.errors import NoSuchContainerError, StartError
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.runtime import Launch
@@ -152,7 +152,7 @@ def test_exec_runs_in_the_container_s_environment(tmp_path: Path) -> None:
             await containerd.start(start)
             result = await containerd.exec("uid-busy", "main", ["sh", "-c", "echo $COLOUR; echo oops >&2; exit 3"])
             assert (result.exit_code, result.stdout, result.stderr) == (3, b"red\n", b"oops\n")
-            with pytest.raises(NoSuchContainer, match='container "other"'):
+            with pytest.raises(NoSuchContainerError, match='container "other"'):
                 await containerd.exec("uid-busy", "other", ["true"])
 
     asyncio.run(main())

@@ -11,9 +11,9 @@ from typing import Any
 
 from mews.harness.clock import run_virtual
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError
 from mews.kube.emulated.kubelet.devices.choice import Need, begin, complete
-from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
+from mews.kube.emulated.kubelet.devices.errors import DeviceAllocationError
 from mews.kube.emulated.kubelet.podstate import PodState, phase_of
 from mews.kube.emulated.kubelet.probe import Health
 from tests.kube.emulated.kubelet.bench import pod
@@ -78,7 +78,7 @@ def outcome_of(row: dict[str, str]) -> str:
     rng = random.Random(1)
     try:
         choice = begin(need, rng)
-    except AllocationFailed as error:
+    except DeviceAllocationError as error:
         return str(error)
     if choice is None:
         return ""
@@ -119,7 +119,7 @@ async def given_to(shape: str, devices: int) -> str:
     stand.pods["pod"] = body
     try:
         await stand.manager.admit(body)
-    except AdmissionRejected as refused:
+    except AdmissionRejectedError as refused:
         return refused.message.removeprefix("Pod was rejected: Allocate failed due to ").removesuffix(
             ", which is unexpected"
         )

@@ -12,14 +12,14 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.kube.api.errors import (
     ApiError,
-    BadRequest,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NotFound,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
     ServerError,
-    TooManyRequests,
-    Unavailable,
+    TooManyRequestsError,
+    UnavailableError,
 )
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import PODS
@@ -30,8 +30,11 @@ from mews.kube.emulated.kubelet.status import StatusManager
 from tests.kube.emulated.kubelet.bench import Bench
 
 REFUSALS: list[Exception] = [
-    *(kind("no") for kind in (BadRequest, Conflict, Forbidden, Invalid, ServerError, TooManyRequests)),
-    Unavailable("nobody answers"),
+    *(
+        kind("no")
+        for kind in (BadRequestError, ConflictError, ForbiddenError, InvalidError, ServerError, TooManyRequestsError)
+    ),
+    UnavailableError("nobody answers"),
 ]
 KINDS = [type(each).__name__ for each in REFUSALS]
 
@@ -71,7 +74,7 @@ class Writer:
     async def is_gone(self) -> bool:
         try:
             await self.bench.get("a")
-        except NotFound:
+        except NotFoundError:
             return True
         return False
 
@@ -134,7 +137,7 @@ def test_a_newer_status_counts_where_an_older_one_was_refused(refusal: Exception
     written(play)
 
 
-RETRIED = [each for each in REFUSALS if not isinstance(each, Conflict)]
+RETRIED = [each for each in REFUSALS if not isinstance(each, ConflictError)]
 
 
 @pytest.mark.parametrize("times", [1, 4])
@@ -149,7 +152,7 @@ def test_a_stopped_pod_is_gone_in_the_end(refusal: Exception, times: int) -> Non
     written(play)
 
 
-@pytest.mark.parametrize("answer", [NotFound("gone"), Conflict("of another uid")], ids=["gone", "another"])
+@pytest.mark.parametrize("answer", [NotFoundError("gone"), ConflictError("of another uid")], ids=["gone", "another"])
 def test_a_pod_that_is_gone_or_another_one_is_let_be(answer: ApiError) -> None:
     async def play(writer: Writer, pod: Object) -> None:
         writer.kube.moods["delete"] = [answer]
@@ -188,7 +191,7 @@ def test_the_next_pod_of_a_name_is_not_deleted_for_the_last() -> None:
 def test_nobody_waits_for_the_status_of_a_forgotten_pod(forgotten: str) -> None:
     async def play(writer: Writer, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
-        writer.kube.moods["patch"] = [Forbidden("no")] * 100
+        writer.kube.moods["patch"] = [ForbiddenError("no")] * 100
         writer.status.publish(pod, {"phase": "Running"})
         if forgotten == "while it is refused":
             await asyncio.sleep(1.0)

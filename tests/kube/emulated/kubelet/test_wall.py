@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import EVENTS, PODS
 from mews.kube.clock import Clock, Pace, stream
@@ -94,7 +94,7 @@ def test_a_process_survives_its_kubelet_and_ends_with_its_pod(tmp_path: Path) ->
             result = await node.api.exec("default", "hold", "main", ["sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES"])
             assert result.stdout == b"GPU-1,GPU-2\n"
             await node.kube.delete(PODS, "hold", namespace="default")
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await node.phase("hold", "gone")
         await node.containerd.close()
 

@@ -32,7 +32,7 @@ from mews.systems.gpushare.extender import GpuShareExtender
 from tests.kube.emulated.apiserver.faces import face
 from tests.programs import foreign_program
 from tests.systems.gpushare.public.objects import arrive, create, end
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 from tests.upstream.oracles.model import Answer, Case
 
 _BATCH, _AT_ONCE, _READY_S = 50, 10, 60.0
@@ -40,11 +40,11 @@ PROGRAM = "gpushare/gpushare-sche-extender"
 
 
 def public(cases: Sequence[Case]) -> Sequence[Any]:
-    """What the public extender (c0b6141) answers. Raises NotBuilt where it is not here."""
+    """What the public extender (c0b6141) answers. Raises NotBuiltError where it is not here."""
     try:
         program = foreign_program(PROGRAM)
     except pytest.skip.Exception as missing:
-        raise NotBuilt(str(missing)) from None
+        raise NotBuiltError(str(missing)) from None
     batches = [cases[first : first + _BATCH] for first in range(0, len(cases), _BATCH)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # each program waits most of the time: client-go lets it ask slowly
         return [answer for answers in pool.map(lambda some: _public(program, some), batches) for answer in answers]
@@ -96,7 +96,7 @@ def _running(program: Path, kubeconfig: Path) -> Iterator[str]:
                     break
             except OSError:
                 if process.poll() is not None or time.monotonic() > until:
-                    raise NotBuilt(f"{program.name}: does not serve on port {port}") from None
+                    raise NotBuiltError(f"{program.name}: does not serve on port {port}") from None
                 time.sleep(0.05)  # the program tells nobody that it serves
         yield url
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from mews.systems.gpushare import extender, ledger, policy, records
 from tests.systems.gpushare.public.oracle import GPU_SHARE
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 
 
 def test_recorded_answers_are_ours_or_of_the_table_of_differences() -> None:
@@ -47,7 +47,7 @@ def test_the_page_has_the_rows_of_the_table_and_no_other() -> None:
 def test_two_thousand_cases_are_the_public_extenders_or_of_the_table() -> None:
     try:
         found = GPU_SHARE.compare(range(1_000_000, 1_002_000))
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(f"the public extender is not here: {error}")
     assert found.wrong == {}
     assert found.equal >= found.cases * 3 // 4, found.rows

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mews.systems.kod2 import outcome, reconciler
 from mews.systems.kod2 import status as statuses
 from mews.systems.kod2.config import OperatorConfig
-from mews.systems.kod2.errors import BadTFJob
+from mews.systems.kod2.errors import TFJobError
 from mews.systems.kod2.outcome import outcome_of
 from mews.systems.kod2.podspec import pod_of_task, tf_config
 from mews.systems.kod2.tfjob import CleanPodPolicy, clean_up_of, is_managed_elsewhere, read_tfjob
@@ -38,7 +38,7 @@ from tests.systems.kod2.kubeflow.situations import (
     TF_CONFIGS,
     Counts,
 )
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 from tests.upstream.oracles.model import Case
 
 Outcome = tuple[str, Any, Any]
@@ -215,7 +215,7 @@ def _config(roles: Mapping[str, int], namespace: str, domain: str) -> Any:
 def _is_read(given: Mapping[str, Any]) -> bool:
     try:
         read_tfjob(dict(given))
-    except BadTFJob:
+    except TFJobError:
         return False
     return True
 
@@ -256,7 +256,7 @@ def test_the_page_has_the_rows_of_the_table_and_no_other() -> None:
 def test_two_thousand_jobs_are_upstreams_or_of_the_table() -> None:
     try:
         found = TFJOBS.compare(range(1_000_000, 1_002_000))
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(f"training-operator's reconciler cannot be built here: {error}")
     assert found.wrong == {}
     assert found.equal >= found.cases * 4 // 5, found.rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tests.systems.koordinator.mixed.programs import PROGRAMS, build
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 
 
 def main() -> int:
@@ -13,7 +13,7 @@ def main() -> int:
     try:
         for name in PROGRAMS:
             sys.stdout.write(f"{build(name)}\n")
-    except NotBuilt as error:
+    except NotBuiltError as error:
         sys.stderr.write(f"{error}\n")
         return 3
     return 0

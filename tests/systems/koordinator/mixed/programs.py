@@ -20,7 +20,7 @@ def place(name: str) -> Path:
 def build(name: str) -> Path:
     """The program, built where it is not there yet.
 
-    Raises NotBuilt with the reason.
+    Raises NotBuiltError with the reason.
     """
     out = place(name)
     if not out.is_file():

@@ -10,7 +10,7 @@ from mews.kube.api.quantities import whole
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import Allocations, parse_allocations
 from mews.systems.koordinator.cache import NodeDeviceCache
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.requests import ask_of
 from mews.systems.koordinator.scoring import weights_of
 from mews.systems.koordinator.usage import PodUse
@@ -48,7 +48,7 @@ def ours(case: Case) -> Answer:
     requests = {name: whole(value) for name, value in case["requests"].items()}
     try:
         ask = ask_of(requests, case["annotations"])
-    except InvalidRequest:
+    except InvalidRequestError:
         return {"verdict": "invalid"}
     if ask is None:
         return {"verdict": "given", "score": 0, "given": {}}

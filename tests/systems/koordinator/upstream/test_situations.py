@@ -11,7 +11,7 @@ from mews.systems.koordinator.admission import mutated
 from mews.systems.koordinator.allocations import DeviceAllocation, allocations_text, parse_allocations
 from mews.systems.koordinator.cache import NodeDeviceCache
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, amounts, parse
-from mews.systems.koordinator.errors import BadDeviceObject, InvalidRequest
+from mews.systems.koordinator.errors import BadDeviceError, InvalidRequestError
 from mews.systems.koordinator.hints import hints_of
 from mews.systems.koordinator.node_choice import sized
 from mews.systems.koordinator.partition_tables import HOPPER
@@ -110,7 +110,7 @@ def requests() -> Iterator[Outcome]:
 def _demands(asked: Mapping[str, int]) -> Any:
     try:
         return parse_demands(asked)
-    except InvalidRequest:
+    except InvalidRequestError:
         return ()
 
 
@@ -134,7 +134,7 @@ def requirements() -> Iterator[Outcome]:
 def _gpus_of(asked: Mapping[str, int], notes: Mapping[str, str]) -> Any:
     try:
         ask = ask_of(asked, notes)
-    except InvalidRequest:
+    except InvalidRequestError:
         return "invalid"
     demand = ask.demand("gpu") if ask else None
     if ask is None or demand is None:
@@ -194,7 +194,7 @@ def prefiltered() -> Iterator[Outcome]:
 def _by_type(asked: Mapping[str, int]) -> Any:
     try:
         demands = parse_demands(asked)
-    except InvalidRequest:
+    except InvalidRequestError:
         return "invalid"
     return {each.type: (each.count, dict(each.each)) for each in demands} or "skip"
 
@@ -250,7 +250,7 @@ def _free_after(event: PodEvent) -> Mapping[str, int]:
             continue
         try:
             cache.set_pod(_pod(phase, event.annotation))
-        except BadDeviceObject:
+        except BadDeviceError:
             assert event.annotation.startswith("incorrect")
     use = cache.use("n")
     assert use is not None
@@ -317,7 +317,7 @@ def annotations() -> Iterator[Outcome]:
 def _or_invalid(read: Callable[[], Any]) -> Any:
     try:
         return read()
-    except BadDeviceObject:
+    except BadDeviceError:
         return "invalid"
 
 

@@ -9,7 +9,7 @@ from mews.systems.koordinator.scoring import normalized
 from tests.systems.koordinator.upstream.comparing import ours
 from tests.systems.koordinator.upstream.drawing import drawn
 from tests.systems.koordinator.upstream.oracle import DEVICE_SHARE, SCORES
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 
 SEEDS = range(DEVICE_SHARE.recorded)
 
@@ -72,7 +72,7 @@ def test_the_page_has_the_rows_of_the_table_and_no_other() -> None:
 def test_five_thousand_decisions_are_upstreams_or_of_the_table() -> None:
     try:
         found = DEVICE_SHARE.compare(range(1_000_000, 1_005_000))
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(f"upstream's DeviceShare cannot be built here: {error}")
     assert found.wrong == {}
     assert found.cases - found.equal <= found.cases * 3 // 100, found.rows

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.api.quantities import parse, whole
 from mews.systems.koordinator.admission import mutated
-from mews.systems.koordinator.errors import InvalidRequest
+from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.validation import refusal_of
 from tests.systems.koordinator.upstream.drawing import CORE, RATIO, SHARED, WHOLE
 from tests.systems.koordinator.upstream.oracle import MODULE, VERSION
@@ -37,7 +37,7 @@ def made(case: Case) -> Answer:
     """What our mutating webhook makes of the pod, and whether the validating one admits that."""
     try:
         pod = mutated(case["pod"], scheduler="koord-scheduler", device_plugin=False)
-    except InvalidRequest:
+    except InvalidRequestError:
         return {"verdict": "not made"}
     resources, first = (
         [_amounts(each.get("resources") or {}) for each in pod["spec"].get(kind) or ()]

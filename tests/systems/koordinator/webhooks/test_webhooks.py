@@ -6,7 +6,7 @@ import pytest
 
 from mews.systems.koordinator import admission, validation
 from tests.systems.koordinator.webhooks.oracle import MUTATING, VALIDATING
-from tests.upstream.building import NotBuilt
+from tests.upstream.building import NotBuiltError
 from tests.upstream.oracles.model import Oracle
 
 BOTH = pytest.mark.parametrize("oracle", [VALIDATING, MUTATING], ids=lambda oracle: oracle.name)
@@ -53,7 +53,7 @@ def test_the_page_has_the_rows_of_the_table_and_no_other() -> None:
 def test_five_thousand_answers_are_upstreams_or_of_the_table(oracle: Oracle) -> None:
     try:
         found = oracle.compare(range(1_000_000, 1_005_000))
-    except NotBuilt as error:
+    except NotBuiltError as error:
         pytest.skip(f"upstream's webhooks cannot be built here: {error}")
     assert found.wrong == {}
     assert found.equal >= (found.cases if oracle is VALIDATING else found.cases // 2)

@@ -1,7 +1,7 @@
 """Convert objects between versions by a definition's webhook: ConversionReview v1 over TLS.
 
 Source: k8s.io/apiextensions-apiserver pkg/apiserver/conversion (webhook_converter.go). A request that needs an object
-in another version stops with ``PendingCalls`` and begins anew when the webhook has answered: one that hangs delays
+in another version stops with ``PendingCallsError`` and begins anew when the webhook has answered: one that hangs delays
 those who need it, and nobody else. Objects that are shown together are converted by one review.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import ServerError
 from mews.kube.api.objects import Object
-from mews.kube.emulated.apiserver.store.admission import PendingCalls, WebhookCall, WebhookError
+from mews.kube.emulated.apiserver.store.admission import PendingCallsError, WebhookCall, WebhookError
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
@@ -43,12 +43,13 @@ class WebhookConverter:
     def convert(self, obj: Object, api_version: str) -> Object:
         """The object in that version.
 
-        Raises ``PendingCalls`` where the webhook has not been asked yet, ``ServerError`` where it does not convert it.
+        Raises ``PendingCallsError`` where the webhook has not been asked yet, ``ServerError`` where it does not convert
+        it.
         """
         key = _content(obj, api_version)
         found = self._known.get(key)
         if found is None:
-            raise PendingCalls({(id(self), api_version): ConversionCall(self, api_version, {key: obj})})
+            raise PendingCallsError({(id(self), api_version): ConversionCall(self, api_version, {key: obj})})
         if isinstance(found, WebhookError):
             del self._known[key]  # the next one asks again
             raise ServerError(f"{self._prefix(obj)}{found}", reason="")

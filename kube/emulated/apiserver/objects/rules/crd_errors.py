@@ -297,7 +297,7 @@ def _selectable_errors(
             continue
         try:
             found, part = field_paths.resolve(given, schema, arrays=False)
-        except field_paths.BadFieldPath as error:
+        except field_paths.FieldPathError as error:
             yield go_text.wrong(where, given, f"is an invalid path: {error}")
             continue
         if found.partition(".")[0] == "metadata":

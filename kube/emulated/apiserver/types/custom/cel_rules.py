@@ -268,7 +268,7 @@ def _checks_of(schema: _Same, is_root: bool) -> _Checks | None:
     return _checks(schema.schema, is_root=is_root)
 
 
-class _Spent(Exception):
+class _SpentError(Exception):
     """No more rules may run."""
 
 
@@ -294,7 +294,7 @@ def default_errors(value: Any, schema: Schema, place: str) -> list[FieldError]:
 def _errors(new: Any, old: Any, checks: _Checks | None, path: str, *, ratchet: Any) -> list[FieldError]:
     def found() -> list[FieldError]:
         run = _Run()
-        with suppress(_Spent):
+        with suppress(_SpentError):
             _look(run, new, old, checks, path, ratchet)
         return run.found
 
@@ -330,7 +330,7 @@ def _kept_member(ratchet: Any, key: str, path: str) -> Any:
 
 
 def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: str, *, is_kept: bool) -> None:
-    from mews.kube.cel.evaluation import CostExceeded
+    from mews.kube.cel.evaluation import CostExceededError
     from mews.kube.cel.values import CelError
 
     place, type_ = path or "<nil>", go_text.shown(checks.schema.get("type") or "")
@@ -344,14 +344,14 @@ def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: st
         return
     if run.left <= 0:
         invalid(_SPENT)
-        raise _Spent
+        raise _SpentError
     shown = (rule.given.get("message") or rule.given["rule"]).strip()
     try:
         names = _names(rule, checks, new, old)
         value, spent = rule.program.evaluate(names)
-    except CostExceeded as error:
+    except CostExceededError as error:
         invalid(f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}")
-        raise _Spent from None
+        raise _SpentError from None
     except CelError as error:
         if str(error).startswith("no such overload"):
             text = "call arguments did not match a supported operator, function or macro signature for rule"
@@ -362,7 +362,7 @@ def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: st
     run.left -= spent
     if run.left < 0:
         invalid(_SPENT)
-        raise _Spent
+        raise _SpentError
     if value is not True and not (is_kept and not rule.looks_back):
         run.found.append(_refusal(rule, checks, names, path))
 
@@ -389,7 +389,7 @@ def _refusal(rule: _Rule, checks: _Checks, names: Mapping[str, Any], path: str) 
     if given.get("fieldPath"):
         try:
             inner = field_paths.resolve(given["fieldPath"], checks.schema)[0]
-        except field_paths.BadFieldPath:
+        except field_paths.FieldPathError:
             inner = ""
         place = f"{path}.{inner}" if path and inner else path or inner
     reason, type_ = given.get("reason") or "FieldValueInvalid", go_text.shown(checks.schema.get("type") or "")

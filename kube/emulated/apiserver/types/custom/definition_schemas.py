@@ -207,6 +207,6 @@ def _is_path(path: str, schema: Schema) -> bool:
         return True
     try:
         field_paths.resolve(path, schema)
-    except field_paths.BadFieldPath:
+    except field_paths.FieldPathError:
         return False
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.kube.cel.regexes import BadPattern, compiled
+from mews.kube.cel.regexes import PatternError, compiled
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import go_text
@@ -152,7 +152,7 @@ def _value_errors(
     if pattern := schema.get("pattern"):
         try:
             compiled(pattern)
-        except BadPattern as error:
+        except PatternError as error:
             yield go_text.wrong(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 
 

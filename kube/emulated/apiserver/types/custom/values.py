@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mews.kube.cel.regexes import BadPattern, compiled
+from mews.kube.cel.regexes import PatternError, compiled
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import formats, go_text
 
@@ -215,7 +215,7 @@ def _text(value: str, schema: Schema, path: str, found: Verdict) -> None:
     elif pattern:
         try:
             wrong = "" if compiled(pattern)(value) else pattern
-        except BadPattern as error:
+        except PatternError as error:
             wrong = f"{pattern}, but pattern is invalid: {error}"
         if wrong:
             text = f"{path} in body should match '{wrong}'"

@@ -9,12 +9,12 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
-from mews.kube.emulated.kubelet.devices import AdmissionRejected, FileCheckpoint, PreStartFailed
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError, FileCheckpoint, PreStartError
 from tests.kube.emulated.kubelet.devices.stand import FakePlugin, R, Stand, a_pod, container, eight, settle, until
 
 
-async def rejection(stand: Stand, pod: dict) -> AdmissionRejected:
-    with pytest.raises(AdmissionRejected) as rejected:
+async def rejection(stand: Stand, pod: dict) -> AdmissionRejectedError:
+    with pytest.raises(AdmissionRejectedError) as rejected:
         await stand.run(pod)
     return rejected.value
 
@@ -150,7 +150,7 @@ def test_a_hanging_pre_start_is_cancelled_after_thirty_seconds():
         await stand.plug(plugin)
         await stand.run(a_pod("p", container("main", 1)))
         plugin.hang_s = 60.0
-        with pytest.raises(PreStartFailed) as failed:
+        with pytest.raises(PreStartError) as failed:
             await stand.manager.pre_start("uid-p", "main")
         assert asyncio.get_running_loop().time() == 30.0
         assert str(failed.value) == (
@@ -168,7 +168,7 @@ def test_a_stopped_plugins_pre_start_shows_a_go_struct():
         await stand.run(a_pod("p", container("main", 1)))
         await endpoint.close()
         await settle()
-        with pytest.raises(PreStartFailed) as failed:
+        with pytest.raises(PreStartError) as failed:
             await stand.manager.pre_start("uid-p", "main")
         assert re.fullmatch(
             r"device plugin PreStartContainer rpc failed with err: endpoint "
@@ -208,7 +208,7 @@ def test_after_a_lost_checkpoint_a_restarting_container_gets_new_devices_or_the_
         assert stand.held("p") == {"main": ["d0"]}
 
     run_virtual(lambda: main(PluginOptions()))
-    with pytest.raises(PreStartFailed) as failed:
+    with pytest.raises(PreStartError) as failed:
         run_virtual(lambda: main(PluginOptions(pre_start_required=True)))
     assert str(failed.value) == (
         "no devices found allocated in local cache for pod uid-p, container main, resource example.com/res"

@@ -11,7 +11,7 @@ import pytest
 
 from mews.harness.clock import run_virtual
 from mews.kube.deviceplugin.port import Allocation, PluginError
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError
 from mews.kube.emulated.kubelet.faults import DEVICES_IN_FLIGHT
 from tests.kube.emulated.kubelet.devices.stand import FakePlugin, R, Stand, a_pod, container, settle
 
@@ -93,14 +93,14 @@ async def play(situation: Situation, *faults: str) -> dict[str, list[str]]:
         await stand.resources.list()
     done = await asyncio.gather(giving, return_exceptions=True)
     plugin.hang_s, plugin.refuses = 0.0, False
-    if isinstance(done[0], AdmissionRejected):
+    if isinstance(done[0], AdmissionRejectedError):
         assert "desc = boom" in done[0].message
         del stand.pods["first"]
     second = a_pod("second", container("main", situation.then))
     stand.pods["second"] = second
     try:
         await stand.manager.admit(second)
-    except AdmissionRejected as refused:
+    except AdmissionRejectedError as refused:
         if not faults:
             assert f"Requested: {situation.then}, Available: {situation.left}" in refused.message
         del stand.pods["second"]

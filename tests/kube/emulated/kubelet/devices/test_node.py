@@ -12,7 +12,7 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.harness.ports.fence import Fence
 from mews.kube.deviceplugin.port import PluginDevice, PluginError
-from mews.kube.emulated.kubelet.devices import AdmissionRejected
+from mews.kube.emulated.kubelet.devices import AdmissionRejectedError
 from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, to_text
 from tests.kube.emulated.kubelet.devices.stand import BOTH, FakePlugin, R, Stand, a_pod, container, eight, settle, until
 
@@ -64,7 +64,7 @@ def test_a_forgotten_resource_whose_pods_hold_devices_is_unregistered():
         await endpoint.close()
         await asyncio.sleep(301)
         stand.manager.node_resources()
-        with pytest.raises(AdmissionRejected, match=f"cannot allocate unregistered device {R}, which"):
+        with pytest.raises(AdmissionRejectedError, match=f"cannot allocate unregistered device {R}, which"):
             await stand.run(a_pod("q", container("main", 1)))
 
     run_virtual(main)
@@ -81,9 +81,9 @@ def test_a_restarted_kubelet_keeps_devices_but_has_none_healthy_until_the_plugin
         assert stand.manager.container_allocation("uid-keeper", "main").envs == {"DEVICES": "d0"}
         await stand.manager.admit(keeper, running={"main"})
         await stand.manager.pre_start("uid-keeper", "main")
-        with pytest.raises(AdmissionRejected, match="no healthy devices present"):
+        with pytest.raises(AdmissionRejectedError, match="no healthy devices present"):
             await stand.run(a_pod("early", container("main", 1)))
-        with pytest.raises(AdmissionRejected, match="no healthy devices present"):
+        with pytest.raises(AdmissionRejectedError, match="no healthy devices present"):
             await stand.manager.admit(keeper)
         plugin = FakePlugin(eight()[:4])
         await stand.plug(plugin)
@@ -116,7 +116,7 @@ def test_after_a_node_reboot_pods_keep_healthy_devices_and_lose_unhealthy_ones()
         await stand.plug(FakePlugin([PluginDevice("d0", "Unhealthy"), "d1"]))
         await stand.manager.admit(pods[1])
         assert stand.held("boot-1") == {"main": ["d1"]}
-        with pytest.raises(AdmissionRejected) as rejected:
+        with pytest.raises(AdmissionRejectedError) as rejected:
             await stand.manager.admit(pods[0])
         assert rejected.value.event_message == (
             "Allocate failed due to previously allocated devices are no longer healthy; "

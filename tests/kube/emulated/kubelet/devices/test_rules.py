@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mews.kube.api.extended_resources import is_extended_resource
 from mews.kube.deviceplugin.port import Allocation, DeviceNode, Mount
 from mews.kube.emulated.kubelet.devices.choice import Need, begin, complete
-from mews.kube.emulated.kubelet.devices.errors import AllocationFailed
+from mews.kube.emulated.kubelet.devices.errors import DeviceAllocationError
 from mews.kube.emulated.kubelet.devices.merge import merged
 from mews.kube.emulated.kubelet.devices.order import shuffled
 
@@ -58,7 +58,7 @@ def test_a_choice_has_what_is_needed_reused_first_then_free_healthy_ones(
     asked = need(required, None, reusable, healthy, allocated)
     try:
         choice = begin(asked, rng)
-    except AllocationFailed:
+    except DeviceAllocationError:
         free = set(healthy) - set(allocated) - set(reusable)
         assert not healthy or len(free) < required - len(reusable)
         return
@@ -101,7 +101,7 @@ def test_a_choice_has_what_is_needed_reused_first_then_free_healthy_ones(
     ],
 )
 def test_what_cannot_be_given_is_told_in_the_kubelets_words(asked, words):
-    with pytest.raises(AllocationFailed) as failed:
+    with pytest.raises(DeviceAllocationError) as failed:
         begin(asked, random.Random(0))
     assert str(failed.value) == words
 

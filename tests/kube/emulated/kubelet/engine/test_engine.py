@@ -21,7 +21,7 @@ from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.oci.runtime import EditingRuntime
 from mews.kube.emulated.kubelet.runtime import EnginePort
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.streaming.standard_streams import StartRefused, StreamOptions, TerminalSize
+from mews.kube.streaming.standard_streams import StartRefusedError, StreamOptions, TerminalSize
 from tests.containers import built_image, containers_of_owner
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -176,7 +176,7 @@ def test_commands_run_in_a_container_with_input_and_on_a_terminal(image: str, tm
             client = Client(stdin=True, tty=True)
             assert await container.run(["/program", "terminal"], client) == 0
             assert client.written[1] == b"terminal 1\r\n"
-            with pytest.raises(StartRefused, match="no such file"):
+            with pytest.raises(StartRefusedError, match="no such file"):
                 await container.run(["/nothing"], Client())
             assert (await container.exec(["/nothing"])).exit_code in (126, 127)
 

@@ -7,7 +7,7 @@ from mews.kube.emulated.kubelet.oci.nvidia import (
     DriverFiles,
     NodeGpu,
     NodeMig,
-    UnknownGpu,
+    UnknownGpuError,
     chosen,
     chosen_parts,
     driver_edits,
@@ -37,7 +37,7 @@ def test_parts_are_chosen_by_uuid_and_by_numbers(words, asked, found):
 def test_words_of_parts_are_none_of_gpus_and_unknown_ones_are_refused():
     assert [gpu.uuid for gpu in chosen(("GPU-a", "MIG-1", "1:2"), GPUS)] == ["GPU-a"]
     for word in ("MIG-9", "0:0", "1:3"):
-        with pytest.raises(UnknownGpu, match=word):
+        with pytest.raises(UnknownGpuError, match=word):
             chosen_parts((word,), PARTS)
 
 

@@ -6,7 +6,7 @@ from mews.kube.emulated.kubelet.oci.nvidia import (
     BY_MOUNTS,
     DriverFiles,
     NodeGpu,
-    UnknownGpu,
+    UnknownGpuError,
     capabilities,
     chosen,
     driver_edits,
@@ -49,7 +49,7 @@ def test_gpus_are_chosen_by_index_uuid_and_address(words, indexes):
 
 
 def test_a_gpu_that_is_not_there_fails_the_container():
-    with pytest.raises(UnknownGpu, match="device error: GPU-9: unknown device"):
+    with pytest.raises(UnknownGpuError, match="device error: GPU-9: unknown device"):
         chosen(("GPU-0", "GPU-9"), GPUS)
 
 
@@ -57,7 +57,7 @@ def test_capabilities_are_compute_and_utility_if_nothing_is_said_and_unknown_one
     assert capabilities(None) == capabilities("") == ("compute", "utility")
     assert "video" in capabilities("all")
     assert capabilities("video,utility") == ("video", "utility")
-    with pytest.raises(UnknownGpu, match="unsupported capabilities found in 'compute,gaming'"):
+    with pytest.raises(UnknownGpuError, match="unsupported capabilities found in 'compute,gaming'"):
         capabilities("compute,gaming")
 
 

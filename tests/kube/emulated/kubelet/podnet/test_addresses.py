@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mews.kube.emulated.kubelet.podnet.addresses import NoEndpoint, PodAddress, bound, connected, mapped, plain
+from mews.kube.emulated.kubelet.podnet.addresses import NoEndpointError, PodAddress, bound, connected, mapped, plain
 from mews.kube.emulated.kubelet.podnet.service_table import read_services
 
 POD = PodAddress("127.77.2.3")
@@ -54,7 +54,7 @@ def test_services_lead_to_their_endpoints() -> None:
     assert to("10.96.0.1", 443) == ("127.0.0.1", 6443)
     assert to("10.96.0.7", 81) is None
     assert to("10.96.0.7", 80, kind="UDP") is None
-    with pytest.raises(NoEndpoint):
+    with pytest.raises(NoEndpointError):
         to("10.96.0.9", 53, kind="UDP")
 
 

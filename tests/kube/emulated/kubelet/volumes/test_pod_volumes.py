@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.api.errors import NotFound
+from mews.kube.api.errors import NotFoundError
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.volumes.host_paths import NodeHostPaths
 from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
@@ -25,7 +25,7 @@ class Api:
 
     async def get(self, resource: Any, name: str, *, namespace: str | None = None) -> dict[str, Any]:
         if (resource.kind, name) not in self.objects:
-            raise NotFound(f'{resource.plural} "{name}" not found')
+            raise NotFoundError(f'{resource.plural} "{name}" not found')
         return self.objects[resource.kind, name]
 
     async def token(self, pod: dict[str, Any], audience: str, lifetime_s: int) -> str:

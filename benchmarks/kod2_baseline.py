@@ -27,7 +27,7 @@ from mews.kube.system.statistics import half_width, sign_test
 from mews.systems.kod2.experiment.cells import Assumptions
 from mews.systems.kod2.experiment.default_scheduler import Scoring
 from mews.systems.kod2.experiment.run import VARIANTS, simulate
-from mews.systems.kod2.experiment.simulation import Life
+from mews.systems.kod2.experiment.simulation import JobLife
 from tests.systems.kod2.whole_stack import baseline_lives
 
 CELLS = (("CNN-rand", 8), ("VGG-16", 64), ("CNN-rand", 16), ("VGG-16", 128), ("CNN-rand", 32))
@@ -35,7 +35,7 @@ Key = tuple[str, int, str, int, float]
 """Model, batch, scoring, seed, deadline."""
 Numbers = dict[str, float]
 
-SHOWN: dict[str, Callable[[Iterable[Life]], float]] = {
+SHOWN: dict[str, Callable[[Iterable[JobLife]], float]] = {
     "dead": lambda lives: sum(life.dead for life in lives),
     "jct_all_s": lambda lives: fmean(life.jct_s or 0.0 for life in lives),
     "longest_s": lambda lives: max(life.jct_s or 0.0 for life in lives),
@@ -68,7 +68,7 @@ def rank(key: Key, stack: Numbers, draws: int) -> float:
     return below / (draws + 1)
 
 
-def _numbers(lives: dict[str, Life]) -> Numbers:
+def _numbers(lives: dict[str, JobLife]) -> Numbers:
     return {name: of(lives.values()) for name, of in SHOWN.items()}
 
 

@@ -12,7 +12,16 @@ import time
 from collections.abc import Callable
 
 from benchmarks.common import progress, report
-from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, WaitingJob, worker_task
+from mews.systems.kod2.model import (
+    ClusterState,
+    ElasticJob,
+    NodeRoom,
+    Queues,
+    Running,
+    TaskRequest,
+    WaitingJob,
+    worker_task,
+)
 from mews.systems.kod2.policy import decide
 
 GIB = 2**30
@@ -25,8 +34,8 @@ def cluster(nodes: int) -> ClusterState:
 
 def job(number: int, rng: random.Random, *, workers: int | None = None) -> ElasticJob:
     wanted = workers or rng.randint(2, 8)
-    server = Ask((rng.randint(1, 4) * 1000, 4 * GIB, 1))
-    worker = Ask((rng.randint(2, 8) * 1000, rng.randint(2, 16) * GIB, 1))
+    server = TaskRequest((rng.randint(1, 4) * 1000, 4 * GIB, 1))
+    worker = TaskRequest((rng.randint(2, 8) * 1000, rng.randint(2, 16) * GIB, 1))
     return ElasticJob(
         f"default/job-{number:04d}", float(number % 30), (("ps-0", server),), worker, 2, max(2, wanted), wanted + 4
     )
@@ -38,7 +47,7 @@ def full(size: int) -> Queues:
     running = []
     for number in range(size // 2):
         homes = (f"node-{2 * number:04d}", f"node-{2 * number + 1:04d}")
-        server, worker = Ask((2_000, 4 * GIB, 1)), Ask((15_000, 8 * GIB, 1))
+        server, worker = TaskRequest((2_000, 4 * GIB, 1)), TaskRequest((15_000, 8 * GIB, 1))
         what = ElasticJob(f"default/run-{number:04d}", 0.0, (("ps-0", server),), worker, 4, 4, 4)
         tasks = {"ps-0": homes[0], **{worker_task(i): homes[i // 2] for i in range(4)}}
         running.append(Running(what, tasks))
@@ -57,15 +66,15 @@ def preempting(size: int) -> Queues:
     where = cluster(size)
     running = []
     for number in range(size):
-        worker = Ask((7_500, 8 * GIB, 1))
-        what = ElasticJob(f"default/run-{number:04d}", 0.0, (("ps-0", Ask((2_000, GIB, 1))),), worker, 1, 4, 4)
+        worker = TaskRequest((7_500, 8 * GIB, 1))
+        what = ElasticJob(f"default/run-{number:04d}", 0.0, (("ps-0", TaskRequest((2_000, GIB, 1))),), worker, 1, 4, 4)
         home = f"node-{number:04d}"
         running.append(Running(what, {"ps-0": home, **{worker_task(i): home for i in range(4)}}))
     large = ElasticJob(
         "default/large",
         0.0,
-        (("ps-0", Ask((2_000, GIB, 1))),),
-        Ask((20_000, GIB, 1)),
+        (("ps-0", TaskRequest((2_000, GIB, 1))),),
+        TaskRequest((20_000, GIB, 1)),
         size // 20,
         size // 20,
         size // 20,

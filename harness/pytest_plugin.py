@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mews.harness.testkit.settings import Settings
 
 
-class Keeping(Protocol):
+class KeptService(Protocol):
     """What a fixture served, and can be kept."""
 
     def keep(self, folder: Path) -> None:
@@ -47,7 +47,7 @@ class Keeping(Protocol):
 
 
 _RUNS = pytest.StashKey["Runner"]()
-_SERVED = pytest.StashKey[dict[str, Keeping]]()
+_SERVED = pytest.StashKey[dict[str, KeptService]]()
 _SETTINGS = pytest.StashKey["Settings"]()
 
 _TOGETHER = ("scenario", "stack", "images", "unknown_images")
@@ -204,7 +204,7 @@ def _allow_outside(config: pytest.Config) -> bool:
     return bool(config.getoption("--mews-allow-outside") or config.getini("mews_allow_outside"))
 
 
-def _kept(request: pytest.FixtureRequest, name: str, served: Keeping) -> None:
+def _kept(request: pytest.FixtureRequest, name: str, served: KeptService) -> None:
     """Have it kept if the test fails."""
     request.node.stash.setdefault(_SERVED, {})[name] = served
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.placed import chosen, described, ending, fires, parameters
-from mews.emulator.chassis.faults.spec import When
+from mews.emulator.chassis.faults.spec import FaultTrigger
 from mews.harness.api_faults.plans import UNTOUCHED, ApiRequest, EventPlan, RequestPlan
 from mews.harness.api_faults.processes import FrozenProcess
 from mews.harness.api_faults.registry import parse_api_fault
@@ -61,7 +61,7 @@ class ArmedApiFault(Struct, eq=False):
     id: str
     component: str
     fault: ChassisFault
-    when: When
+    when: FaultTrigger
     rng: random.Random
     spec: Mapping[str, Any]
     until_s: float

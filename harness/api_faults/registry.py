@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mews.emulator.chassis.faults.bench import ChassisFault
-from mews.emulator.chassis.faults.spec import FILTERS, When, fault_registry, parse_fault
+from mews.emulator.chassis.faults.spec import FILTERS, FaultTrigger, fault_registry, parse_fault
 
 OURS: Mapping[str, str] = {
     "lagging-watch": "mews.harness.api_faults.reads:LaggingWatch",
@@ -32,7 +32,7 @@ API_FILTERS = tuple(name for name in FILTERS if name != "device")
 """When such a fault fires; ``operation`` is a verb."""
 
 
-def parse_api_fault(spec: Mapping[str, Any]) -> tuple[ChassisFault, When]:
+def parse_api_fault(spec: Mapping[str, Any]) -> tuple[ChassisFault, FaultTrigger]:
     """The fault that a spec describes, and when it fires.
 
     Raises ValueError naming what is allowed.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.harness.invariants.invariant import ObservedState
-from mews.harness.invariants.observed_hardware import ObservedHardware, Seen
+from mews.harness.invariants.observed_hardware import ObservedHardware, VisibleDevice
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import DEVICE_ENV
 from mews.kube.deviceplugin.port import PodDevices
@@ -185,7 +185,7 @@ def _reported(holding: ObservedHolding, report: Sequence[PodDevices], world: Obs
         yield Breach((holding.uid, holding.container, "pod-resources"), what, holding.line)
 
 
-def _by_index(ids: Sequence[str], seen: Mapping[str, Seen]) -> list[str]:
+def _by_index(ids: Sequence[str], seen: Mapping[str, VisibleDevice]) -> list[str]:
     """GPUs that are named by their indexes, as NVIDIA's container runtime reads them: in the order of PCI addresses."""
     gpus = sorted((gpuid for gpuid, device in seen.items() if device.kind == "GPU"), key=lambda each: seen[each].bdf)
     return [gpus[int(id_)] if id_.isdigit() and int(id_) < len(gpus) else id_ for id_ in ids]

@@ -35,7 +35,7 @@ class Device(Struct):
     link_before: bool = True
 
 
-class Seen(Struct, frozen=True):
+class VisibleDevice(Struct, frozen=True):
     """A device as its host sees it; ``healthy``: all its layers are up, NVML shows it and it answers. ``bdf``: the
     address of its PCI function."""
 
@@ -87,7 +87,7 @@ class ObservedHardware(Struct):
     holdings: dict[Slot, ObservedHolding] = field(default_factory=dict)
     declared: dict[Slot, ObservedHolding] = field(default_factory=dict)
     checkpoints: dict[str, dict[Slot, tuple[str, ...]]] = field(default_factory=dict)
-    seen: dict[str, dict[str, Seen]] = field(default_factory=dict)
+    seen: dict[str, dict[str, VisibleDevice]] = field(default_factory=dict)
     offered: dict[str, dict[str, int]] = field(default_factory=dict)
     lists: dict[str, dict[str, DeviceList]] = field(default_factory=dict)
     started: set[tuple[str, str]] = field(default_factory=set)
@@ -286,5 +286,5 @@ def _ends(line: Line) -> bool:
     return line.event == "deleted" or (line.event == "phase" and line.fields["phase"] in ("Succeeded", "Failed"))
 
 
-def _seen(fields: Mapping[str, Any]) -> Seen:
-    return Seen(fields["kind"], fields["healthy"], str(fields.get("bdf", "")))
+def _seen(fields: Mapping[str, Any]) -> VisibleDevice:
+    return VisibleDevice(fields["kind"], fields["healthy"], str(fields.get("bdf", "")))

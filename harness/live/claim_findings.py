@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mews.harness.live.sight import Finding, Sight
+from mews.harness.live.sight import ExplainedSight, Finding
 from mews.kube.api.objects import Object, name_of
 from mews.kube.api.resource_claims import ClaimNotMadeError, allocation_of, claim_name
 
 
-def claim_findings(sight: Sight, pod: Object) -> Iterator[Finding]:
+def claim_findings(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
     """Which claims are missing, and which requests of those that are there find no devices."""
     known = {name_of(claim): claim for claim in sight.claims if claim["metadata"].get("namespace") == sight.namespace}
     for entry in pod["spec"].get("resourceClaims") or ():
@@ -28,7 +28,7 @@ def claim_findings(sight: Sight, pod: Object) -> Iterator[Finding]:
             yield from _unallocated(sight, claim)
 
 
-def _unallocated(sight: Sight, claim: Object) -> Iterator[Finding]:
+def _unallocated(sight: ExplainedSight, claim: Object) -> Iterator[Finding]:
     from mews.kube.scheduling.devices.shortages import shortages
     from mews.kube.scheduling.devices.taint_rules import with_rules
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mews.harness.live.claim_findings import claim_findings
 from mews.harness.live.pod_hardware import hardware_findings
-from mews.harness.live.sight import Finding, Sight, ending_of
+from mews.harness.live.sight import ExplainedSight, Finding, ending_of
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER
 from mews.kube.api.objects import (
     Object,
@@ -68,7 +68,7 @@ class PodExplanation(Struct, frozen=True):
         return {"pod": self.pod, "cause": self.cause, "sentences": list(self.sentences)}
 
 
-def explain(sight: Sight) -> PodExplanation:
+def explain(sight: ExplainedSight) -> PodExplanation:
     """The findings, the nearest to the cause first; those of one cause keep their order."""
     found = list(_unborn(sight) if sight.pod is None else _born(sight, sight.pod))
     found.sort(key=lambda finding: CAUSES.index(finding[0]))
@@ -76,7 +76,7 @@ def explain(sight: Sight) -> PodExplanation:
     return PodExplanation(f"{sight.namespace}/{sight.name}", found[0][0], sentences)
 
 
-def _unborn(sight: Sight) -> Iterator[Finding]:
+def _unborn(sight: ExplainedSight) -> Iterator[Finding]:
     if sight.namespaces is not None and sight.namespace not in sight.namespaces:
         yield "missing", f"There is no namespace {sight.namespace}; a pod is named pod/NAME or pod/NAMESPACE/NAME."
     yield "missing", f"There is no pod {sight.name} in namespace {sight.namespace}."
@@ -96,7 +96,7 @@ def _of_one_family(owner: str, pod: str) -> bool:
     return bool(owner) and (pod == owner or pod.startswith(f"{owner}-") or owner.startswith(f"{pod}-"))
 
 
-def _born(sight: Sight, pod: Object) -> Iterator[Finding]:
+def _born(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
     phase, node = phase_of(pod), node_name_of(pod)
     if is_terminal(pod):
         status = pod.get("status") or {}
@@ -137,7 +137,7 @@ def _exits(pod: Object) -> Iterator[Finding]:
             yield "ended", f"Container {status['name']} exited with {how}{text}."
 
 
-def _unplaced(sight: Sight, pod: Object) -> Iterator[Finding]:
+def _unplaced(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
     gates = [str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or ()]
     if gates:
         yield "gated", f"Scheduling gates hold it back: {', '.join(gates)}."
@@ -170,7 +170,7 @@ def _cause_of(message: str) -> str:
     return "taint" if "untolerated taint" in message else "unschedulable"
 
 
-def _demand(sight: Sight, pod: Object) -> Iterator[Finding]:
+def _demand(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
     """What it asks of a pool, against what the pool has."""
     for pool in sight.pools:
         wanted = request_of(pod, pool.resource)
@@ -202,7 +202,7 @@ def _holds(other: Object, pod: Object) -> bool:
     return bool(node_name_of(other)) and not is_terminal(other) and key_of(other) != key_of(pod)
 
 
-def _placed(sight: Sight, pod: Object, node: str) -> Iterator[Finding]:
+def _placed(sight: ExplainedSight, pod: Object, node: str) -> Iterator[Finding]:
     waits = False
     status = pod.get("status") or {}
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
@@ -215,7 +215,7 @@ def _placed(sight: Sight, pod: Object, node: str) -> Iterator[Finding]:
         yield "container-waits", f"It is bound to node {node}, whose kubelet has not started all its containers."
 
 
-def _holdings(sight: Sight) -> Iterator[Finding]:
+def _holdings(sight: ExplainedSight) -> Iterator[Finding]:
     places = {
         row.get("uuid"): f"{chassis}/{device}" for chassis, rows in sight.table.items() for device, row in rows.items()
     }
@@ -228,7 +228,7 @@ def _holdings(sight: Sight) -> Iterator[Finding]:
             yield "running", f"Container {container} holds of {resource}: {', '.join(names)}."
 
 
-def _node(sight: Sight, node: str) -> Iterator[Finding]:
+def _node(sight: ExplainedSight, node: str) -> Iterator[Finding]:
     there = next((each for each in sight.nodes if name_of(each) == node), None)
     if there is None:
         yield "node-down", f"Its node {node} does not exist."
@@ -244,7 +244,7 @@ def _node(sight: Sight, node: str) -> Iterator[Finding]:
         yield "node-down", f"The kubelet of {node} is down: {ending_of(sight, kubelet)}."
 
 
-def _warnings(sight: Sight) -> Iterator[Finding]:
+def _warnings(sight: ExplainedSight) -> Iterator[Finding]:
     """The last warnings about the pod itself, one of a kind; what its scheduler says stands in its condition."""
     latest: dict[str, str] = {}
     for event in sight.events:
@@ -270,4 +270,4 @@ def pod_named(text: str, namespace: str = "default") -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) == 2 else (namespace, parts[0])
 
 
-__all__ = ["CAUSES", "PodExplanation", "Sight", "explain", "pod_named"]
+__all__ = ["CAUSES", "ExplainedSight", "PodExplanation", "explain", "pod_named"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mews.harness.live.sight import Finding, Sight, ending_of
+from mews.harness.live.sight import ExplainedSight, Finding, ending_of
 from mews.harness.live.standing import StandingFault
 from mews.kube.api.objects import Object, node_name_of, phase_of
 from mews.kube.api.pod_requests import request_of
 
 
-def hardware_findings(sight: Sight, pod: Object) -> Iterator[Finding]:
+def hardware_findings(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
     """What goes on below it, where it asks for what is moved, or holds it."""
     wanted = [pool.resource for pool in sight.pools if request_of(pod, pool.resource)]
     moved = bool(wanted) and phase_of(pod) != "Running"
@@ -30,12 +30,12 @@ def _state(fault: StandingFault) -> str:
     return f"{about} since {fault.t:.1f} s (triggered {fault.fired} times{ended})"
 
 
-def _chosen(sight: Sight, pod: Object) -> str:
+def _chosen(sight: ExplainedSight, pod: Object) -> str:
     """The node that devices are brought to for it, "" while none is chosen."""
     return next((node for pool in sight.pools if (node := pool.chosen(pod))), "")
 
 
-def _down(sight: Sight, pod: Object, wanted: Sequence[str]) -> Iterator[Finding]:
+def _down(sight: ExplainedSight, pod: Object, wanted: Sequence[str]) -> Iterator[Finding]:
     """Components that its devices come from: those of their system, those of its node alone once it is bound, and the
     chassis."""
     bound = node_name_of(pod)
@@ -48,7 +48,7 @@ def _down(sight: Sight, pod: Object, wanted: Sequence[str]) -> Iterator[Finding]
             yield "component-down", f"{component} is down: {ending_of(sight, component)}."
 
 
-def _lies(sight: Sight, node: str) -> Iterator[Finding]:
+def _lies(sight: ExplainedSight, node: str) -> Iterator[Finding]:
     for line in sight.standing.lies:
         places = {line.fields.get("host"), line.fields.get("old_host")} - {None}
         fresh = sight.since_s is None or line.t >= sight.since_s
@@ -61,7 +61,7 @@ def _lies(sight: Sight, node: str) -> Iterator[Finding]:
             )
 
 
-def _moves(sight: Sight, node: str) -> Iterator[Finding]:
+def _moves(sight: ExplainedSight, node: str) -> Iterator[Finding]:
     for (chassis, _), line in sorted(sight.standing.operations.items()):
         verb, host = line.event.removesuffix("-begun"), line.fields.get("host")
         if verb == "attach" and node and host not in (None, node):
@@ -70,7 +70,7 @@ def _moves(sight: Sight, node: str) -> Iterator[Finding]:
         yield "moving", f"{chassis} is at work: {verb} of {line.fields.get('gpuid')} {where} since {line.t:.1f} s."
 
 
-def _touches(sight: Sight, fault: StandingFault, node: str, *, moved: bool) -> bool:
+def _touches(sight: ExplainedSight, fault: StandingFault, node: str, *, moved: bool) -> bool:
     """Whether the fault is of a device that the pod holds, or, while devices are moved for it and unless the fault has
     ended, of its host or of a chassis of its pool."""
     side, _, place = fault.owner.partition("/")
@@ -87,13 +87,13 @@ def _touches(sight: Sight, fault: StandingFault, node: str, *, moved: bool) -> b
     return fault.device is None or fault.device in in_work
 
 
-def _in_pool_of(sight: Sight, chassis: str, node: str) -> bool:
+def _in_pool_of(sight: ExplainedSight, chassis: str, node: str) -> bool:
     """Whether the chassis' devices may be brought to the node; where none is known for it, any may."""
     pools = {row.get("pool") for rows in sight.table.values() for row in rows.values() if row.get("host") == node}
     return not pools or any(row.get("pool") in pools for row in sight.table.get(chassis, {}).values())
 
 
-def _held(sight: Sight) -> set[str]:
+def _held(sight: ExplainedSight) -> set[str]:
     """The devices of the pod, by every name that they go by."""
     containers = sight.held.containers if sight.held else ()
     ids = {one for _, devices in containers for each in devices for one in each.device_ids}

@@ -9,7 +9,7 @@ from mews.harness.api_faults.control import ApiFaults
 from mews.harness.api_faults.registry import API_FAULTS
 from mews.harness.journal import Journal
 from mews.harness.live.session import step_of
-from mews.harness.live.standing import Standing, StandingFault
+from mews.harness.live.standing import StandingFault, StandingTroubles
 from mews.harness.live.step_answer import StepAnswer
 from mews.names import must_be
 
@@ -23,7 +23,7 @@ class ProxySession:
         self._component = component
         self._url = url
         self._faults = faults
-        self._standing = Standing()
+        self._standing = StandingTroubles()
         journal.listen(self._standing.take)
 
     @property

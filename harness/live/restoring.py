@@ -13,7 +13,7 @@ from mews.harness.live.node_pin import pinned
 from mews.harness.live.recording import ObjectRecording, placement_of
 from mews.harness.live.scenario_file import stack_document
 from mews.harness.live.snapshot import LATE, PlacedPod, Snapshot
-from mews.harness.live.standing import Standing
+from mews.harness.live.standing import StandingTroubles
 from mews.harness.ports.cluster import Cluster
 from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.hardware import hardware_of
@@ -40,7 +40,7 @@ class Restoration:
         scenario: Scenario,
         cluster: Cluster,
         recording: ObjectRecording,
-        standing: Standing,
+        standing: StandingTroubles,
         perform: Callable[[StepFields], Awaitable[str]],
     ) -> None:
         self._snapshot = snapshot

@@ -14,14 +14,14 @@ from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.harness.invariants.oracle import Oracle
 from mews.harness.journal import Line
 from mews.harness.live.claim_sight import claim_sight
-from mews.harness.live.explanation import PodExplanation, Sight, explain
+from mews.harness.live.explanation import ExplainedSight, PodExplanation, explain
 from mews.harness.live.judging import SessionVerdict, waiting
 from mews.harness.live.packing import PackedObjects
 from mews.harness.live.recording import BY_STEPS, ObjectRecording, RecordedAction
 from mews.harness.live.restoring import Restoration
 from mews.harness.live.scenario_file import as_yaml, checks_of, recorded_scenario
 from mews.harness.live.snapshot import read_snapshot, snapshot_document
-from mews.harness.live.standing import Standing, StandingFault
+from mews.harness.live.standing import StandingFault, StandingTroubles
 from mews.harness.live.step_answer import StepAnswer
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, ReachableCluster
 from mews.harness.scenario.accounts.sessions import STEP
@@ -69,7 +69,7 @@ class LiveSession:
         self.scenario = scenario
         self.cluster = cluster
         self.journal = cluster.journal
-        self.standing = Standing()
+        self.standing = StandingTroubles()
         self._stage = StepContext(scenario, cluster, math.inf, first_line=len(cluster.journal), field_manager=BY_STEPS)
         self._steps = 0
         self._performing = asyncio.Lock()
@@ -226,7 +226,7 @@ class LiveSession:
         nodes, pods = (await kube.list(NODES)).items, (await kube.list(PODS)).items
         events = (await kube.list(EVENTS, namespace=namespace)).items
         return explain(
-            Sight(
+            ExplainedSight(
                 namespace=namespace,
                 name=name,
                 pod=pod,

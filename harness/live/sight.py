@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mews.harness.live.standing import Standing, StandingFault
+from mews.harness.live.standing import StandingFault, StandingTroubles
 from mews.kube.api.objects import Object
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
@@ -17,7 +17,7 @@ Finding = tuple[str, str]
 """A cause and its sentence."""
 
 
-class Sight(Struct, frozen=True):
+class ExplainedSight(Struct, frozen=True):
     """What is looked at.
 
     ``events`` are those of the pod's namespace, oldest first. ``schedulers``: schedulerName -> the component that
@@ -42,7 +42,7 @@ class Sight(Struct, frozen=True):
     table: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     held: PodDevices | None = None
     since_s: float | None = None
-    standing: Standing = field(default_factory=Standing)
+    standing: StandingTroubles = field(default_factory=StandingTroubles)
     workers: Mapping[str, str] = field(default_factory=dict)
     namespaces: Sequence[str] | None = None
     faults: Sequence[StandingFault] = ()
@@ -53,7 +53,7 @@ class Sight(Struct, frozen=True):
     devices: DeviceFeatures = DEFAULT_FEATURES
 
 
-def ending_of(sight: Sight, component: str) -> str:
+def ending_of(sight: ExplainedSight, component: str) -> str:
     """How and when a component that is down ended."""
     line = sight.standing.down[component]
     cause = line.fields.get("cause")

@@ -61,7 +61,7 @@ class StandingFault(Struct, frozen=True):
         }
 
 
-class Standing(Struct):
+class StandingTroubles(Struct):
     """Given each line in its order (``take``). ``down``: component -> the line by which it ended; ``operations``:
     (chassis, device) -> the line by which one began; ``lies``: the last answers of chassis that were not true."""
 

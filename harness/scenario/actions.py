@@ -21,7 +21,7 @@ from mews.emulator.telemetry.settings import ALL
 from mews.harness.ports.telemetry import check_names
 from mews.harness.scenario.base import KubeObject, LabelSelector, Listed, Model, OrOne, OrScalar, Pattern
 from mews.harness.scenario.expectations import Check, Checks
-from mews.harness.scenario.extension import STEPS, Given, StepKind, split
+from mews.harness.scenario.extension import STEPS, GivenExtension, StepKind, split
 from mews.harness.scenario.fault_action import FaultAction
 from mews.harness.scenario.language.names import settled
 from mews.harness.scenario.language.outputs import OutputSpec
@@ -344,7 +344,7 @@ class Step(Model):
         default=None, description="start the workload, wait for its end, or both; without such a step it runs at last"
     )
 
-    _given: Given | None = PrivateAttr(default=None)
+    _given: GivenExtension | None = PrivateAttr(default=None)
     _written: Any = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
@@ -393,7 +393,7 @@ class Step(Model):
         return checks[0] if alone else None
 
     @property
-    def given(self) -> Given | None:
+    def given(self) -> GivenExtension | None:
         """The action where it is one that another package brings."""
         return self._given
 

@@ -14,7 +14,7 @@ from mews.harness.scenario.expectations import (
     NodeExpectation,
     PodExpectation,
 )
-from mews.harness.scenario.extension import Given
+from mews.harness.scenario.extension import GivenExtension
 from mews.harness.scenario.kinds import complete, resource_of
 from mews.harness.scenario.match import Mismatch, match, show
 from mews.harness.scenario.step_context import Finding, StepContext, all_of
@@ -44,7 +44,7 @@ async def look(stage: StepContext, checks: tuple[Check, ...]) -> Finding:
     return all_of(findings)
 
 
-async def _looked(stage: StepContext, given: Given) -> Finding:
+async def _looked(stage: StepContext, given: GivenExtension) -> Finding:
     try:
         finding: Finding = await given.kind.look(stage, given.options)
     except (ApiError, UnavailableError) as error:

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler  # pydantic 2.8 has it here alone
 
 from mews.harness.scenario.base import Count, KubeObject, LabelSelector, Listed, Model, OrOne, Pattern
-from mews.harness.scenario.extension import STEPS, CheckKind, Given, split
+from mews.harness.scenario.extension import STEPS, CheckKind, GivenExtension, split
 from mews.harness.scenario.match import check_pattern, show
 
 
@@ -154,7 +154,7 @@ class Check(Model):
     event: EventExpectation | None = None
     settled: SettledExpectation | None = None
 
-    _given: tuple[Given, ...] = PrivateAttr(default=())
+    _given: tuple[GivenExtension, ...] = PrivateAttr(default=())
 
     @model_validator(mode="wrap")
     @classmethod
@@ -173,7 +173,7 @@ class Check(Model):
         return check
 
     @property
-    def given(self) -> tuple[Given, ...]:
+    def given(self) -> tuple[GivenExtension, ...]:
         """The conditions of kinds that other packages bring."""
         return self._given
 

@@ -33,7 +33,7 @@ class CheckKind(Struct, frozen=True):
     look: Callable[[StepContext, Any], Awaitable[Finding]]
 
 
-class Given(Struct, frozen=True):
+class GivenExtension(Struct, frozen=True):
     """A registered step or check as a file gives it."""
 
     name: str
@@ -51,7 +51,9 @@ STEPS: Final[ValueRegistry[StepKind | CheckKind]] = ValueRegistry("step", "mews.
 """Steps and checks of others: they share one group of entry points."""
 
 
-def split(value: Mapping[str, Any], fields: Mapping[str, Any], sort: type) -> tuple[dict[str, Any], tuple[Given, ...]]:
+def split(
+    value: Mapping[str, Any], fields: Mapping[str, Any], sort: type
+) -> tuple[dict[str, Any], tuple[GivenExtension, ...]]:
     """What of a step or check the model has fields for, and what is registered.
 
     Raises ValueError (of pydantic, with its place) for options that are wrong, or a check where a step belongs.
@@ -66,14 +68,14 @@ def _registered(key: str) -> bool:
     return is_reference(key) or key in STEPS.others()
 
 
-def _given(name: str, value: Any, sort: type) -> Given:
+def _given(name: str, value: Any, sort: type) -> GivenExtension:
     kind = STEPS.find(name)
     if not isinstance(kind, sort):
         text = "a check: it belongs below wait, assert or hold" if sort is StepKind else "a step, not a check"
         raise ValueError(f"{name} is {text}")
     # A model of one field, so that pydantic's complaint names the step beside what is wrong within it.
     reader: Any = create_model("Registered", __base__=Model, options=(kind.options, Field(alias=name)))
-    return Given(name, kind, reader.model_validate({name: value}).options)
+    return GivenExtension(name, kind, reader.model_validate({name: value}).options)
 
 
 def add_to_schema(published: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, EvaluationPace, work_
 from mews.kube.cel.functions import FUNCTIONS
 from mews.kube.cel.operators import NO_OVERLOAD
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
-from mews.kube.cel.values import NOTHING, CelError, Defaulting, Some, TypeName
+from mews.kube.cel.values import NOTHING, CelError, Defaulting, SomeValue, TypeName
 
 COST_LIMIT = 1_000_000
 """The steps of one evaluation, as Kubernetes limits them."""
@@ -139,7 +139,7 @@ def _select(node: Select) -> Run:
         frame.spend(1)
         if node.test:
             return _has(value, name)
-        if isinstance(value, Some) or value is NOTHING:
+        if isinstance(value, SomeValue) or value is NOTHING:
             return _optional_member(value, name)
         if isinstance(value, dict):
             if name in value or isinstance(value, Defaulting):
@@ -151,7 +151,7 @@ def _select(node: Select) -> Run:
 
 
 def _has(value: Any, name: str) -> bool:
-    if isinstance(value, Some):
+    if isinstance(value, SomeValue):
         value = value.value
     if value is NOTHING:
         return False
@@ -163,9 +163,9 @@ def _has(value: Any, name: str) -> bool:
 
 
 def _optional_member(value: Any, name: str) -> Any:
-    inner = value.value if isinstance(value, Some) else value
+    inner = value.value if isinstance(value, SomeValue) else value
     there = isinstance(inner, dict) and (name in inner or isinstance(inner, Defaulting))
-    return Some(inner[name]) if there else NOTHING
+    return SomeValue(inner[name]) if there else NOTHING
 
 
 def _call(node: CallNode) -> Run:
@@ -256,7 +256,7 @@ def _conditional(test: Run, yes: Run, no: Run) -> Run:
 def _alternative(one: Run, other: Run, *, unwrap: bool) -> Run:
     def run(frame: Frame) -> Any:
         value = one(frame)
-        if isinstance(value, Some):
+        if isinstance(value, SomeValue):
             return value.value if unwrap else value
         return other(frame)
 
@@ -273,7 +273,7 @@ def _list(node: ListNode) -> Run:
             value = part(frame)
             if not optional:
                 found.append(value)
-            elif isinstance(value, Some):
+            elif isinstance(value, SomeValue):
                 found.append(value.value)
         return found
 
@@ -303,7 +303,7 @@ def _keyed(parts: Sequence[tuple[Run, Run, bool]], steps: int) -> Run:
             name, item = key(frame), value(frame)
             if not optional:
                 found[name] = item
-            elif isinstance(item, Some):
+            elif isinstance(item, SomeValue):
                 found[name] = item.value
         return found
 

@@ -21,7 +21,7 @@ from mews.kube.cel.libraries import (
 )
 from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, shown
 from mews.kube.cel.regexes import PatternError, searcher
-from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, Some, Timestamp, equal
+from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, SomeValue, Timestamp, equal
 
 _MILLI, _NANO = 10**6, 10**9
 
@@ -208,16 +208,16 @@ def _global(address: Address) -> bool:
 
 def _validated(format_: NamedFormat, text: str) -> Any:
     found = format_.errors(text)
-    return Some(found) if found else NOTHING
+    return SomeValue(found) if found else NOTHING
 
 
 def _named(name: str) -> Any:
     found = named_format(name)
-    return Some(found) if found is not None else NOTHING
+    return SomeValue(found) if found is not None else NOTHING
 
 
 def _value(optional: Any) -> Any:
-    if isinstance(optional, Some):
+    if isinstance(optional, SomeValue):
         return optional.value
     raise CelError("optional.none() dereference")
 
@@ -342,15 +342,15 @@ FUNCTIONS: Mapping[str, Function] = {
     "major": lambda version: version.numbers[0],
     "minor": lambda version: version.numbers[1],
     "patch": lambda version: version.numbers[2],
-    "optional.of": Some,
-    "optional.ofNonZeroValue": lambda value: NOTHING if value in _EMPTY or value in ([], {}) else Some(value),
+    "optional.of": SomeValue,
+    "optional.ofNonZeroValue": lambda value: NOTHING if value in _EMPTY or value in ([], {}) else SomeValue(value),
     "optional.none": lambda: NOTHING,
-    "hasValue": lambda optional: isinstance(optional, Some),
+    "hasValue": lambda optional: isinstance(optional, SomeValue),
     "value": _value,
-    "first": lambda items: Some(items[0]) if items else NOTHING,
-    "last": lambda items: Some(items[-1]) if items else NOTHING,
-    "optional.unwrap": lambda items: [item.value for item in items if isinstance(item, Some)],
-    "unwrapOpt": lambda items: [item.value for item in items if isinstance(item, Some)],
+    "first": lambda items: SomeValue(items[0]) if items else NOTHING,
+    "last": lambda items: SomeValue(items[-1]) if items else NOTHING,
+    "optional.unwrap": lambda items: [item.value for item in items if isinstance(item, SomeValue)],
+    "unwrapOpt": lambda items: [item.value for item in items if isinstance(item, SomeValue)],
     "cel.@mapInsert": _inserted,
     "getFullYear": _part(lambda moment: int(moment.year)),
     "getMonth": _part(lambda moment: moment.month - 1),

@@ -13,7 +13,7 @@ from mews.kube.cel.values import (
     Defaulting,
     Duration,
     Listed,
-    Some,
+    SomeValue,
     Timestamp,
     TypeName,
     UInt,
@@ -149,12 +149,12 @@ def compare(one: Any, other: Any) -> int:
 
 def index(target: Any, key: Any, *, optional: bool = False) -> Any:
     """``target[key]``; of an optional an optional."""
-    if isinstance(target, Some):
+    if isinstance(target, SomeValue):
         return index(target.value, key, optional=True)
     if target is NOTHING:
         return NOTHING
     found = _found(target, key, optional=optional)
-    return (Some(found[0]) if found else NOTHING) if optional else found[0]
+    return (SomeValue(found[0]) if found else NOTHING) if optional else found[0]
 
 
 def _found(target: Any, key: Any, *, optional: bool) -> list[Any]:

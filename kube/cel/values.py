@@ -84,7 +84,7 @@ class Timestamp(Struct, frozen=True, order=True):
         return f"{self.moment():%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
-class Some(Struct, frozen=True):
+class SomeValue(Struct, frozen=True):
     """An optional that has a value; None of them is ``NOTHING``."""
 
     value: Any
@@ -179,7 +179,7 @@ def type_of(value: Any) -> str:
 
 _NAMES = (
     (UInt, "uint"), (int, "int"), (float, "double"), (str, "string"), (bytes, "bytes"), (list, "list"), (dict, "map"),
-    (Timestamp, "google.protobuf.Timestamp"), (Duration, "google.protobuf.Duration"), (Some, "optional_type"),
+    (Timestamp, "google.protobuf.Timestamp"), (Duration, "google.protobuf.Duration"), (SomeValue, "optional_type"),
     (Nothing, "optional_type"), (TypeName, "type"),
 )  # fmt: skip
 
@@ -201,7 +201,7 @@ def equal(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(equal(*pair) for pair in zip(one, other, strict=True))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, Some) and isinstance(other, Some):
+    if isinstance(one, SomeValue) and isinstance(other, SomeValue):
         return equal(one.value, other.value)
     return type(one) is type(other) and bool(one == other)
 

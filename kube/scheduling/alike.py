@@ -20,7 +20,7 @@ _KINDS = 8
 
 
 @runtime_checkable
-class Signs(Plugin, Protocol):
+class SigningPlugin(Plugin, Protocol):
     """A plugin whose Filter and Score of a node follow from that node's own books and a part of the pod, from nothing
     else: not from other nodes, nor from what changes with time."""
 

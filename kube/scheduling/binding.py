@@ -16,7 +16,7 @@ from mews.kube.scheduling.errors import OvertakenError
 from mews.kube.scheduling.extenders import ExtenderError, SchedulerExtender
 from mews.kube.scheduling.framework import SUCCESS, Bind, Code, CycleState, Status, error
 from mews.kube.scheduling.podinfo import PodInfo
-from mews.kube.scheduling.points import Points
+from mews.kube.scheduling.points import ExtensionPoints
 from mews.kube.scheduling.queue import Entry
 from mews.kube.scheduling.verdict import failed
 from mews.kube.scheduling.waiting import PodAtPermit
@@ -28,7 +28,7 @@ class Attempt(Struct, frozen=True):
     """One pod on its way to one node."""
 
     entry: Entry
-    points: Points
+    points: ExtensionPoints
     state: CycleState
     pod: PodInfo
     node: str

@@ -14,7 +14,7 @@ from mews.kube.scheduling.errors import PluginDefinitionError, ProfileError
 from mews.kube.scheduling.framework import PluginFactory
 
 
-class Ties(Enum):
+class TieBreak(Enum):
     """How one of several best nodes is picked."""
 
     RANDOM = "random"
@@ -34,7 +34,7 @@ class SchedulerProfile(Struct, frozen=True):
     scheduler_name: str
     plugins: tuple[PluginFactory, ...]
     score_weights: Mapping[str, int] | None = None
-    ties: Ties = Ties.RANDOM
+    ties: TieBreak = TieBreak.RANDOM
     percentage_of_nodes_to_score: int = 0
 
 

@@ -13,11 +13,11 @@ from msgspec import Struct, field
 
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.cache import Cache
-from mews.kube.scheduling.config import Ties
+from mews.kube.scheduling.config import TieBreak
 from mews.kube.scheduling.framework import SUCCESS, Code, CycleState, Status
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.podinfo import PodInfo
-from mews.kube.scheduling.points import FilterCall, Points
+from mews.kube.scheduling.points import ExtensionPoints, FilterCall
 from mews.kube.scheduling.verdict import failed
 
 MIN_FEASIBLE = 100
@@ -56,7 +56,7 @@ def check(filters: Sequence[tuple[str, FilterCall]], state: CycleState, pod: Pod
 
 
 def check_beside_nominated(
-    points: Points, state: CycleState, pod: PodInfo, node: NodeInfo, nominated: Nominated
+    points: ExtensionPoints, state: CycleState, pod: PodInfo, node: NodeInfo, nominated: Nominated
 ) -> Status:
     """As ``check``, but the pod must fit with and without the pods nominated here that are no less important."""
     filters = points.filters(state)
@@ -80,7 +80,7 @@ class Decider:
         self._any_nominated = any_nominated
         self._next = 0
 
-    def find(self, points: Points, state: CycleState, pod: PodInfo, *, hoped_for: str = "") -> Found:
+    def find(self, points: ExtensionPoints, state: CycleState, pod: PodInfo, *, hoped_for: str = "") -> Found:
         """Nodes that fit; a nominated node that fits is taken alone."""
         found = Found()
         looked, narrowed_by = points.look_at(state, pod)
@@ -115,7 +115,9 @@ class Decider:
             found.refused_by.update(by)
         return [node for node in self._cache.order if node.name in names]
 
-    def _look(self, found: Found, points: Points, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> None:
+    def _look(
+        self, found: Found, points: ExtensionPoints, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]
+    ) -> None:
         total = len(nodes)
         if not total:
             return
@@ -154,17 +156,19 @@ class Decider:
             self._next = place % total
 
 
-def best(points: Points, state: CycleState, pod: PodInfo, feasible: Sequence[NodeInfo], rng: random.Random) -> str:
+def best(
+    points: ExtensionPoints, state: CycleState, pod: PodInfo, feasible: Sequence[NodeInfo], rng: random.Random
+) -> str:
     """The node to take: the only one, or the best scored; ties as the profile says."""
     if len(feasible) == 1:
         return feasible[0].name
     return choose(points.scores(state, pod, feasible), points.profile.ties, rng)
 
 
-def choose(scores: Mapping[str, int], ties: Ties, rng: random.Random) -> str:
+def choose(scores: Mapping[str, int], ties: TieBreak, rng: random.Random) -> str:
     """One of the nodes with the highest score."""
     highest = max(scores.values())
     equals = [node for node, score in scores.items() if score == highest]
     if len(equals) == 1:
         return equals[0]
-    return min(equals) if ties is Ties.BY_NAME else rng.choice(equals)
+    return min(equals) if ties is TieBreak.BY_NAME else rng.choice(equals)

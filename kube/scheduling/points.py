@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any, Generic, Protocol, cast
 
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.scheduling.alike import FoundOfNodes, PodsAlike, Signs
+from mews.kube.scheduling.alike import FoundOfNodes, PodsAlike, SigningPlugin
 from mews.kube.scheduling.config import SchedulerProfile
 from mews.kube.scheduling.errors import PluginDefinitionError, ProfileError
 from mews.kube.scheduling.framework import (
@@ -46,7 +46,7 @@ FilterCall = Callable[[CycleState, PodInfo, NodeInfo], Status]
 ANY_CHANGE = (Wake(NODES), Wake(PODS))
 
 
-class Points:
+class ExtensionPoints:
     """Made once per profile. Raises PluginDefinitionError and ProfileError for plugins that cannot work together."""
 
     def __init__(self, profile: SchedulerProfile, handle: Handle) -> None:
@@ -140,7 +140,7 @@ class Points:
         than pod and node; those filters, and the others, which are asked each time."""
         skipped = state.skip_filter
         plugins = [plugin for plugin in self.filter if plugin.name not in skipped]
-        signing = list(takewhile(lambda plugin: _provides(plugin, Signs), plugins))
+        signing = list(takewhile(lambda plugin: _provides(plugin, SigningPlugin), plugins))
         known = self._verdicts.of(signing, pod) if signing else None
         calls: list[tuple[str, FilterCall]] = [(plugin.name, plugin.filter) for plugin in plugins]
         return known, calls[: len(signing)], calls[len(signing) :]
@@ -199,7 +199,7 @@ class Points:
 
 
 def _is_alone(scorer: Score, normalizer: Normalize | None) -> bool:
-    return normalizer is None and _provides(scorer, Signs)
+    return normalizer is None and _provides(scorer, SigningPlugin)
 
 
 def _check_range(scorer: Score, scores: Mapping[str, int]) -> None:

@@ -30,7 +30,7 @@ from mews.kube.scheduling.late import LateInformers, NeededBy
 from mews.kube.scheduling.nodeinfo import matters
 from mews.kube.scheduling.nominations import Nominations
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.kube.scheduling.points import Points
+from mews.kube.scheduling.points import ExtensionPoints
 from mews.kube.scheduling.queue import Entry, Queue
 from mews.kube.scheduling.statuses import StatusWriter
 from mews.kube.scheduling.verdict import failed
@@ -62,7 +62,7 @@ class Scheduler:
         self._informers[NODES, None] = Informer(context.kube, NODES, lean=True)
         self._informers[NODES, None].on_change(self._node_changed)
         self._informers[PODS, None].on_change(self._pod_changed)
-        self._points = {p.scheduler_name: Points(p, ProfileHandle(self, p)) for p in config.profiles}
+        self._points = {p.scheduler_name: ExtensionPoints(p, ProfileHandle(self, p)) for p in config.profiles}
         self._decider = Decider(self._cache, self._nominations.on, self._nominations.__bool__)
         self._queue = self._make_queue()
         self._watch_wakes()
@@ -240,7 +240,7 @@ class Scheduler:
             self._queue.fail(entry)
             self._report(points, entry, status)
 
-    async def _cycle(self, entry: Entry, points: Points, state: CycleState) -> Status:
+    async def _cycle(self, entry: Entry, points: ExtensionPoints, state: CycleState) -> Status:
         pod = entry.pod
         if not self._cache.order:
             self._refuse(entry, points, messages.NO_NODES, ())
@@ -261,7 +261,7 @@ class Scheduler:
         self._assume(Attempt(entry, points, state, pod, node))
         return SUCCESS
 
-    def _refused_everywhere(self, entry: Entry, points: Points, state: CycleState, found: Found) -> None:
+    def _refused_everywhere(self, entry: Entry, points: ExtensionPoints, state: CycleState, found: Found) -> None:
         explanations: list[str] = []
         nominated: str | None = None
         for plugin in points.post_filter:
@@ -284,7 +284,7 @@ class Scheduler:
     def _refuse(
         self,
         entry: Entry,
-        points: Points,
+        points: ExtensionPoints,
         message: str,
         refused_by: Iterable[str],
         *,
@@ -295,7 +295,7 @@ class Scheduler:
 
     def _report(
         self,
-        points: Points,
+        points: ExtensionPoints,
         entry: Entry,
         status: Status,
         *,
@@ -429,6 +429,6 @@ class Scheduler:
         """The writer that all profiles share."""
         return self._events
 
-    def points(self, scheduler_name: str) -> Points:
+    def points(self, scheduler_name: str) -> ExtensionPoints:
         """Return the plugins of a profile by extension point."""
         return self._points[scheduler_name]

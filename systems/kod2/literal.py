@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mews.systems.kod2.model import (
-    Ask,
     Decision,
     ElasticJob,
     Options,
@@ -22,20 +21,21 @@ from mews.systems.kod2.model import (
     ScaledIn,
     ScaledOut,
     Starved,
+    TaskRequest,
     WaitingJob,
     is_server,
     is_worker,
     worker_task,
 )
 from mews.systems.kod2.placement import place
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 
 Weights = Mapping[str, float]
 
 
 def decide(queues: Queues, now_s: float, options: Options, weights: Weights) -> list[Decision]:
     """Algorithm 1, once: at most one job is placed."""
-    room = Room(queues.cluster, queues.running)
+    room = FreeRoom(queues.cluster, queues.running)
     running = {entry.job.key: entry for entry in queues.running}
     decisions: list[Decision] = []
     effective = {e.job.key: math.inf if e.starving else weights[e.job.key] for e in queues.waiting}
@@ -54,7 +54,7 @@ def decide(queues: Queues, now_s: float, options: Options, weights: Weights) -> 
 
 def _line_5(
     job: ElasticJob,
-    room: Room,
+    room: FreeRoom,
     running: dict[str, Running],
     weights: Weights,
     decisions: list[Decision],
@@ -67,7 +67,7 @@ def _line_5(
 
 def _line_18(
     line: Sequence[WaitingJob],
-    room: Room,
+    room: FreeRoom,
     running: dict[str, Running],
     now_s: float,
     options: Options,
@@ -91,7 +91,7 @@ def least(job: ElasticJob) -> list[int]:
     return total
 
 
-def _sums_suffice(room: Room, job: ElasticJob) -> bool:
+def _sums_suffice(room: FreeRoom, job: ElasticJob) -> bool:
     idle = [sum(free[d] for free in room.free) for d in range(len(job.worker.amounts))]
     devices = job.minimum * job.worker.pooled + sum(ask.pooled for _, ask in job.fixed)
     return all(have >= want for have, want in zip(idle, least(job), strict=True)) and (
@@ -99,7 +99,7 @@ def _sums_suffice(room: Room, job: ElasticJob) -> bool:
     )
 
 
-def _start(job: ElasticJob, room: Room, running: dict[str, Running], decisions: list[Decision]) -> None:
+def _start(job: ElasticJob, room: FreeRoom, running: dict[str, Running], decisions: list[Decision]) -> None:
     """Place the job; a task that fits nowhere goes to the idlest node all the same, whose kubelet will refuse it."""
     tasks = place(room, job) or _forced(room, job)
     room.take_all(job, tasks)
@@ -107,9 +107,9 @@ def _start(job: ElasticJob, room: Room, running: dict[str, Running], decisions: 
     decisions.append(Placed(job.key, tasks))
 
 
-def _forced(room: Room, job: ElasticJob) -> dict[str, str]:
+def _forced(room: FreeRoom, job: ElasticJob) -> dict[str, str]:
     trial, tasks = room.copy(), {}
-    workers: list[tuple[str, Ask]] = [(worker_task(index), job.worker) for index in range(job.minimum)]
+    workers: list[tuple[str, TaskRequest]] = [(worker_task(index), job.worker) for index in range(job.minimum)]
     for task, ask in (*job.fixed, *workers):
         order = trial.by_idle()
         number = next((number for number in order if trial.fits(number, ask)), order[0] if order else None)
@@ -120,7 +120,7 @@ def _forced(room: Room, job: ElasticJob) -> dict[str, str]:
 
 
 def _scale_in(
-    job: ElasticJob, room: Room, running: dict[str, Running], weights: Weights, decisions: list[Decision]
+    job: ElasticJob, room: FreeRoom, running: dict[str, Running], weights: Weights, decisions: list[Decision]
 ) -> bool:
     """Algorithm 2: a node is tested for the whole job before each removal, never after the last."""
     trial, want, removals = room.copy(), least(job), dict[str, list[str]]()
@@ -141,7 +141,7 @@ def _scale_in(
     return False
 
 
-def _candidates(victim: Running, room: Room) -> list[tuple[str, str]]:
+def _candidates(victim: Running, room: FreeRoom) -> list[tuple[str, str]]:
     servers = {node for task, node in victim.tasks.items() if is_server(task)}
     nodes = sorted((node.name for node in room.nodes), key=lambda name: name in servers)
     return [(node, task) for node in nodes for task in victim.tasks if is_worker(task) and victim.tasks[task] == node]
@@ -149,7 +149,7 @@ def _candidates(victim: Running, room: Room) -> list[tuple[str, str]]:
 
 def _apply(
     removals: Mapping[str, Sequence[str]],
-    room: Room,
+    room: FreeRoom,
     running: dict[str, Running],
     beneficiary: str,
     decisions: list[Decision],
@@ -163,7 +163,7 @@ def _apply(
         decisions.append(ScaledIn(key, tuple(tasks), beneficiary))
 
 
-def _scale_out(room: Room, running: Sequence[Running], decisions: list[Decision]) -> None:
+def _scale_out(room: FreeRoom, running: Sequence[Running], decisions: list[Decision]) -> None:
     """Algorithm 3."""
     for runner in running:
         there, added = set(runner.workers), dict[str, str]()
@@ -177,7 +177,7 @@ def _scale_out(room: Room, running: Sequence[Running], decisions: list[Decision]
             decisions.append(ScaledOut(runner.job.key, added))
 
 
-def _more_than(room: Room, number: int, ask: Ask) -> bool:
+def _more_than(room: FreeRoom, number: int, ask: TaskRequest) -> bool:
     node = room.nodes[number]
     if ask.nodes is not None and node.name not in ask.nodes:
         return False

@@ -32,7 +32,7 @@ class State(StrEnum):
     COMPLETED = "COMPLETED"
 
 
-class Ask(Struct, frozen=True):
+class TaskRequest(Struct, frozen=True):
     """What one task (pod) asks for. ``pooled``: devices that its node's pool gives; ``nodes``: where it may run at all
     (None: anywhere)."""
 
@@ -47,8 +47,8 @@ class ElasticJob(Struct, frozen=True):
 
     key: str
     arrived_s: float
-    fixed: tuple[tuple[str, Ask], ...]
-    worker: Ask
+    fixed: tuple[tuple[str, TaskRequest], ...]
+    worker: TaskRequest
     minimum: int
     wanted: int
     maximum: int

@@ -47,7 +47,7 @@ from mews.systems.kod2.model import (
 from mews.systems.kod2.podspec import owner_uid, task_of
 from mews.systems.kod2.policy import decide, next_look_s, published, weights_of
 from mews.systems.kod2.reconciler import Reconciler
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 from mews.systems.kod2.scaling import rehome
 from mews.systems.kod2.tfjob import TFJob
 from mews.systems.kod2.view import QueueView
@@ -351,7 +351,7 @@ class Kod2Operator:
     # Nodes that do not take what was placed on them
 
     async def _rehome(self, queues: Queues, busy: set[str]) -> None:
-        room = Room(queues.cluster, queues.running)
+        room = FreeRoom(queues.cluster, queues.running)
         # Where no node takes a task, it would go to and fro between two of them without end: once in a tick is enough.
         now = self._context.clock.now()
         self._moved = {task: at for task, at in self._moved.items() if now - at < self._config.tick_s}
@@ -359,7 +359,7 @@ class Kod2Operator:
             if runner.job.key not in busy:
                 await self._tried(runner.job.key, self._rehome_job(room, runner))
 
-    async def _rehome_job(self, room: Room, runner: Running) -> None:
+    async def _rehome_job(self, room: FreeRoom, runner: Running) -> None:
         tfjob = self._cache.tfjob(runner.job.key)
         job = self._cache.good_spec_of(tfjob) if tfjob is not None else None
         if tfjob is None or job is None:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from mews.systems.kod2.model import ElasticJob, worker_task
-from mews.systems.kod2.room import PLENTY, Room
+from mews.systems.kod2.room import PLENTY, FreeRoom
 from mews.systems.kod2.search import assign
 
 Tasks = dict[str, str]
@@ -33,7 +33,7 @@ class Layout(Struct):
 class Workers:
     """How many of a job's workers fit, and where its fixed tasks go best for that. Asks the room anew each time."""
 
-    def __init__(self, room: Room, job: ElasticJob) -> None:
+    def __init__(self, room: FreeRoom, job: ElasticJob) -> None:
         self.room = room
         self.job = job
         self.proven = True
@@ -137,7 +137,7 @@ class Feasibility(StrEnum):
     """The search was not done when its budget was spent."""
 
 
-def feasibility(room: Room, job: ElasticJob) -> Feasibility:
+def feasibility(room: FreeRoom, job: ElasticJob) -> Feasibility:
     """Whether the job's fixed tasks and its minimum of workers have an actual placement."""
     workers = Workers(room, job)
     if workers.layout(job.minimum, job.minimum) is not None:
@@ -145,12 +145,12 @@ def feasibility(room: Room, job: ElasticJob) -> Feasibility:
     return Feasibility.NO if workers.proven else Feasibility.NOT_FOUND
 
 
-def could_place(room: Room, job: ElasticJob) -> bool:
+def could_place(room: FreeRoom, job: ElasticJob) -> bool:
     """Whether a placement of the job's fixed tasks and its minimum of workers is known."""
     return feasibility(room, job) is Feasibility.YES
 
 
-def place(room: Room, job: ElasticJob, *, affinity: bool = True) -> Tasks | None:
+def place(room: FreeRoom, job: ElasticJob, *, affinity: bool = True) -> Tasks | None:
     """Task -> node for the fixed tasks and as many of the wanted workers as fit, at least the minimum; None when there
     is no such placement. The room is not changed."""
     workers = Workers(room, job)
@@ -172,7 +172,7 @@ def place(room: Room, job: ElasticJob, *, affinity: bool = True) -> Tasks | None
     return _on_one(room, job, layout.workers) or _on_several(room, job, layout, order)
 
 
-def _on_one(room: Room, job: ElasticJob, count: int) -> Tasks | None:
+def _on_one(room: FreeRoom, job: ElasticJob, count: int) -> Tasks | None:
     """The whole job on the tightest single node that holds it."""
     best: tuple[float, str] | None = None
     for number, capacity in enumerate(room.capacities(job.worker).by_node):
@@ -187,7 +187,7 @@ def _on_one(room: Room, job: ElasticJob, count: int) -> Tasks | None:
     return dict.fromkeys(tasks, best[1])
 
 
-def _holds(room: Room, number: int, job: ElasticJob, count: int) -> bool:
+def _holds(room: FreeRoom, number: int, job: ElasticJob, count: int) -> bool:
     allowed = all(ask.nodes is None or room.nodes[number].name in ask.nodes for _, ask in job.fixed)
     fixed = [ask for _, ask in job.fixed]
     pooled = sum(ask.pooled for ask in fixed) + count * job.worker.pooled
@@ -201,7 +201,7 @@ def _holds(room: Room, number: int, job: ElasticJob, count: int) -> bool:
     return True
 
 
-def _on_several(room: Room, job: ElasticJob, layout: Layout, order: Sequence[int]) -> Tasks:
+def _on_several(room: FreeRoom, job: ElasticJob, layout: Layout, order: Sequence[int]) -> Tasks:
     tasks, index = dict(layout.fixed), 0
     trial = room.copy() if len(job.fixed) > 1 else room
     pools = dict(room.pools)
@@ -227,7 +227,7 @@ def _on_several(room: Room, job: ElasticJob, layout: Layout, order: Sequence[int
     return tasks
 
 
-def _spread(room: Room, job: ElasticJob) -> Tasks | None:
+def _spread(room: FreeRoom, job: ElasticJob) -> Tasks | None:
     """Each task on the node that is most idle by then: placement without affinity, for comparison. Where that wastes
     room that the minimum needs, the ordinary placement is taken."""
     trial = room.copy()

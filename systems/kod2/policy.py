@@ -32,7 +32,7 @@ from mews.systems.kod2.model import (
     WaitReason,
 )
 from mews.systems.kod2.placement import Feasibility, could_place, feasibility, place
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 from mews.systems.kod2.scaling import scale_in, scale_out
 from mews.systems.kod2.search import STEPS
 
@@ -99,8 +99,8 @@ class _Scheduling:
         self._waiting = {entry.job.key: entry for entry in queues.waiting}
         self._running = {entry.job.key: entry for entry in queues.running}
         self._weights = weights_of(queues)
-        self._room = Room(queues.cluster, queues.running)
-        empty = Room(queues.cluster)
+        self._room = FreeRoom(queues.cluster, queues.running)
+        empty = FreeRoom(queues.cluster)
         found = {key: feasibility(empty, entry.job) for key, entry in self._waiting.items()}
         self._too_large = {key: answer for key, answer in found.items() if answer is not Feasibility.YES}
         self._heaviest = max((self._weights[key] for key in self._running), default=-math.inf)

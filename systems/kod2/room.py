@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mews.systems.kod2.model import CPU, MEMORY, Ask, ClusterState, ElasticJob, NodeRoom, Running, is_worker
+from mews.systems.kod2.model import CPU, MEMORY, ClusterState, ElasticJob, NodeRoom, Running, TaskRequest, is_worker
 
 PLENTY = 1 << 30
 _STEPS = 200_000
@@ -30,7 +30,7 @@ class SearchBudget:
         self.left = left
 
 
-class Room:
+class FreeRoom:
     """Free amounts per node, in the cluster's order of nodes, and free devices per pool.
 
     What was asked about a kind of task is remembered, and brought up to date only for nodes that changed since.
@@ -45,15 +45,15 @@ class Room:
         self.pools = dict(cluster.pools)
         self.budget = SearchBudget()
         self._changes: list[int] = []
-        self._capacities: dict[Ask, Capacities] = {}
+        self._capacities: dict[TaskRequest, Capacities] = {}
         self._idle: list[float | None] = [None] * len(cluster.nodes)
         for job in running:
             self.take_all(job.job, job.tasks)
             self.take_all(job.job, job.ended)
 
-    def copy(self) -> Room:
+    def copy(self) -> FreeRoom:
         """A room of its own to try things out in."""
-        other = Room.__new__(Room)
+        other = FreeRoom.__new__(FreeRoom)
         other.nodes, other.index = self.nodes, self.index
         other.free = [list(free) for free in self.free]
         other.pools = dict(self.pools)
@@ -61,7 +61,7 @@ class Room:
         other._changes, other._capacities, other._idle = [], {}, list(self._idle)
         return other
 
-    def take(self, node: str, ask: Ask, count: int = 1) -> None:
+    def take(self, node: str, ask: TaskRequest, count: int = 1) -> None:
         """A task goes to a node; nodes that are gone are passed over."""
         number = self.index.get(node)
         if number is None:
@@ -75,7 +75,7 @@ class Room:
         if ask.pooled and pool is not None:
             self.pools[pool] = self.pools.get(pool, 0) - ask.pooled * count
 
-    def give(self, node: str, ask: Ask) -> None:
+    def give(self, node: str, ask: TaskRequest) -> None:
         """A task leaves a node."""
         self.take(node, ask, -1)
 
@@ -87,7 +87,7 @@ class Room:
             if ask is not None:
                 self.take(node, ask)
 
-    def capacities(self, ask: Ask) -> Capacities:
+    def capacities(self, ask: TaskRequest) -> Capacities:
         """``capacity`` of every node now."""
         known = self._capacities.get(ask)
         if known is None:
@@ -101,7 +101,7 @@ class Room:
         known.seen = len(self._changes)
         return known
 
-    def capacity(self, number: int, ask: Ask, less: Ask | None = None) -> int:
+    def capacity(self, number: int, ask: TaskRequest, less: TaskRequest | None = None) -> int:
         """How many more such tasks a node holds, once it holds one of ``less``; its pool, which it shares, aside."""
         node = self.nodes[number]
         if ask.nodes is not None and node.name not in ask.nodes:
@@ -119,11 +119,11 @@ class Room:
                 least = min(least, count)
         return least
 
-    def fits(self, number: int, ask: Ask) -> bool:
+    def fits(self, number: int, ask: TaskRequest) -> bool:
         """Whether one more such task fits a node, devices of its pool included."""
         return self.capacity(number, ask) > 0 and self.devices(number, ask) > 0
 
-    def devices(self, number: int, ask: Ask) -> int:
+    def devices(self, number: int, ask: TaskRequest) -> int:
         """How many such tasks the devices of a node's pool are enough for."""
         if not ask.pooled:
             return PLENTY

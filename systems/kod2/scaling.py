@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mews.systems.kod2.model import ElasticJob, Running, is_server, is_worker, worker_index, worker_task
 from mews.systems.kod2.placement import Workers
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 
 Weights = Mapping[str, float]
 Removals = list[tuple[Running, str]]
 """(job, task) pairs in the order in which they were taken away."""
 
 
-def scale_in(room: Room, job: ElasticJob, running: Sequence[Running], weights: Weights) -> Removals | None:
+def scale_in(room: FreeRoom, job: ElasticJob, running: Sequence[Running], weights: Weights) -> Removals | None:
     """The workers to take from running jobs so that the job's minimum can be placed; None when that is not enough.
 
     ``weights``: the effective ones, of the running and of ``job``. The room is not changed.
@@ -58,7 +58,7 @@ def removable(victim: Running) -> list[str]:
     return candidates[: max(0, len(workers) - victim.job.minimum)]
 
 
-def _needed(trial: Room, workers: Workers, job: ElasticJob, removals: Removals) -> Removals:
+def _needed(trial: FreeRoom, workers: Workers, job: ElasticJob, removals: Removals) -> Removals:
     """Give back what turned out not to be needed, the heaviest jobs' workers first."""
     kept: Removals = []
     for position in range(len(removals) - 1, -1, -1):
@@ -70,7 +70,7 @@ def _needed(trial: Room, workers: Workers, job: ElasticJob, removals: Removals) 
     return kept[::-1]
 
 
-def scale_out(room: Room, runner: Running) -> dict[str, str]:
+def scale_out(room: FreeRoom, runner: Running) -> dict[str, str]:
     """The workers to add to a job, task -> node: on its parameter servers' nodes first, then on nodes that host it,
     then by name, the lowest free indices first, up to its maximum. The room is not changed."""
     missing = runner.job.maximum - runner.worker_count
@@ -97,7 +97,7 @@ def scale_out(room: Room, runner: Running) -> dict[str, str]:
     return added
 
 
-def rehome(room: Room, runner: Running, task: str, takes: Callable[[str], bool] = lambda node: True) -> str | None:
+def rehome(room: FreeRoom, runner: Running, task: str, takes: Callable[[str], bool] = lambda node: True) -> str | None:
     """Another node for a task whose own does not take it any more: in ScaleOut's order, of those that ``takes`` lets
     pass; None when none has room.
 

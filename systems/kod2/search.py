@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from mews.systems.kod2.model import Ask, ElasticJob
-from mews.systems.kod2.room import PLENTY, Room
+from mews.systems.kod2.model import ElasticJob, TaskRequest
+from mews.systems.kod2.room import PLENTY, FreeRoom
 
 STEPS = 20_000
 """So many ways to place one task are tried for one question at the most."""
@@ -30,7 +30,7 @@ class Assignment(Struct, frozen=True):
     proven: bool
 
 
-def assign(room: Room, job: ElasticJob, at_least: int, wanted: int, steps: int = STEPS) -> Assignment:
+def assign(room: FreeRoom, job: ElasticJob, at_least: int, wanted: int, steps: int = STEPS) -> Assignment:
     """The fixed tasks' nodes so that at least so many workers fit, and most of those wanted."""
     steps = min(steps, room.budget.left)
     search = _Search(room, job, at_least, wanted, steps)
@@ -40,7 +40,7 @@ def assign(room: Room, job: ElasticJob, at_least: int, wanted: int, steps: int =
 
 
 class _Search:
-    def __init__(self, room: Room, job: ElasticJob, at_least: int, wanted: int, steps: int) -> None:
+    def __init__(self, room: FreeRoom, job: ElasticJob, at_least: int, wanted: int, steps: int) -> None:
         self.best: dict[str, str] | None = None
         self.workers = at_least - 1
         self.left = steps
@@ -118,7 +118,7 @@ class _Search:
             if self.workers >= self._wanted or self.left < 0:
                 return
 
-    def _candidates(self, ask: Ask) -> Iterator[_Kind]:
+    def _candidates(self, ask: TaskRequest) -> Iterator[_Kind]:
         """Kinds of nodes that take a task, first those where it costs the fewest workers, then the fullest."""
         which = self._asks.index(ask)
         found = []
@@ -134,13 +134,13 @@ class _Search:
             found.append((lost, kind[0], members[-1], kind))
         return iter([kind for *_, kind in sorted(found)])
 
-    def _take(self, kind: _Kind, ask: Ask) -> int:
+    def _take(self, kind: _Kind, ask: TaskRequest) -> int:
         number = self._members[kind].pop()
         self._members.setdefault(_after(kind, ask), []).append(number)
         self._move(kind, _after(kind, ask), ask.pooled)
         return number
 
-    def _give(self, kind: _Kind, ask: Ask, number: int) -> None:
+    def _give(self, kind: _Kind, ask: TaskRequest, number: int) -> None:
         self._members[_after(kind, ask)].pop()
         self._members[kind].append(number)
         self._move(_after(kind, ask), kind, -ask.pooled)
@@ -157,7 +157,7 @@ class _Search:
 
     def _rest_fits(self, depth: int) -> bool:
         """Whether the tasks that are left fit one kind at a time: less than that is no way."""
-        left: dict[Ask, int] = {}
+        left: dict[TaskRequest, int] = {}
         for _, ask in self._tasks[depth:]:
             left[ask] = left.get(ask, 0) + 1
         return all(self._takes(self._asks.index(ask)) >= count for ask, count in left.items())
@@ -170,17 +170,17 @@ class _Search:
         return True
 
 
-def _after(kind: _Kind, ask: Ask) -> _Kind:
+def _after(kind: _Kind, ask: TaskRequest) -> _Kind:
     free, pool, allowed = kind
     return tuple(have - want for have, want in zip(free, ask.amounts, strict=True)), pool, allowed
 
 
-def _capacity(free: tuple[int, ...], ask: Ask) -> int:
+def _capacity(free: tuple[int, ...], ask: TaskRequest) -> int:
     counts = [have // want for have, want in zip(free, ask.amounts, strict=True) if want]
     return max(0, min(PLENTY, *counts)) if counts else PLENTY
 
 
-def _size(room: Room, ask: Ask) -> float:
+def _size(room: FreeRoom, ask: TaskRequest) -> float:
     """A task's largest share of the largest node: large ones are placed first."""
     largest = [max((node.allocatable[d] for node in room.nodes), default=0) for d in range(len(ask.amounts))]
     return max((want / have for want, have in zip(ask.amounts, largest, strict=True) if have), default=0.0)

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from mews.kube.system.simulation import ElasticRun, SimulatedCluster, SimulatedJob, TracePolicy
 from mews.systems.kod2.model import (
-    Ask,
     ClusterState,
     ElasticJob,
     NodeRoom,
@@ -24,11 +23,12 @@ from mews.systems.kod2.model import (
     ScaledIn,
     ScaledOut,
     Starved,
+    TaskRequest,
     WaitingJob,
 )
 from mews.systems.kod2.placement import Feasibility, feasibility
 from mews.systems.kod2.policy import decide, next_look_s
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 
 _PODS = 110
 _MIB = 1024 * 1024
@@ -63,7 +63,7 @@ class TraceTrainingScheduler:
             for amounts in [(node.cpu_milli, node.memory_mib * _MIB, _PODS, len(node.devices))]
         )
         self._cluster = ClusterState(nodes)
-        self._empty = Room(self._cluster)
+        self._empty = FreeRoom(self._cluster)
         self._waiting: dict[str, WaitingJob] = {}
         self._running: dict[str, _Training] = {}
         self._jobs: dict[str, SimulatedJob] = {}
@@ -71,7 +71,7 @@ class TraceTrainingScheduler:
 
     def _elastic(self, job: SimulatedJob, now_s: float) -> ElasticJob:
         self._number += 1
-        ask = Ask((job.cpu_milli, job.memory_mib * _MIB, 1, job.devices))
+        ask = TaskRequest((job.cpu_milli, job.memory_mib * _MIB, 1, job.devices))
         return ElasticJob(f"{self._number:09}-{job.name}", now_s, (), ask, 1, job.instances, job.instances)
 
     def could_ever(self, job: SimulatedJob) -> bool:

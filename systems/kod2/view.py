@@ -16,7 +16,7 @@ from mews.systems.kod2 import status as statuses
 from mews.systems.kod2.checks import MALFORMED, is_amount, template_info
 from mews.systems.kod2.cluster_cache import ClusterCache
 from mews.systems.kod2.config import OperatorConfig
-from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, State, WaitingJob
+from mews.systems.kod2.model import ClusterState, ElasticJob, NodeRoom, Queues, Running, State, TaskRequest, WaitingJob
 from mews.systems.kod2.outcome import ended_s
 from mews.systems.kod2.podspec import owner_uid, task_of
 from mews.systems.kod2.tfjob import Replicas, Role, TFJob
@@ -92,7 +92,7 @@ class QueueView:
     ) -> ElasticJob:
         asks = {role: self._ask(job, replicas, dimensions, nodes) for role, replicas in job.roles.items()}
         fixed = tuple((task, asks[job.role_of(task).role]) for task in job.fixed_tasks())
-        worker = asks.get(Role.WORKER) or Ask((0,) * len(dimensions))
+        worker = asks.get(Role.WORKER) or TaskRequest((0,) * len(dimensions))
         return ElasticJob(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
 
     def template(self, job: TFJob, replicas: Replicas) -> PodInfo:
@@ -107,10 +107,12 @@ class QueueView:
         """Whether the role's pods ask for devices of a pool, and are left to the pool's scheduler."""
         return self.template(job, replicas).request(self._pooled) > 0
 
-    def _ask(self, job: TFJob, replicas: Replicas, dimensions: tuple[str, ...], nodes: Mapping[str, Object]) -> Ask:
+    def _ask(
+        self, job: TFJob, replicas: Replicas, dimensions: tuple[str, ...], nodes: Mapping[str, Object]
+    ) -> TaskRequest:
         info = self.template(job, replicas)
         amounts = tuple(1 if name == "pods" else info.request(name) for name in dimensions)
-        return Ask(amounts, info.request(self._pooled), _allowed(info, nodes))
+        return TaskRequest(amounts, info.request(self._pooled), _allowed(info, nodes))
 
     def _dimensions(self, jobs: Iterable[TFJob]) -> tuple[str, ...]:
         names = {

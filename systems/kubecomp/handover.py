@@ -1,8 +1,8 @@
 """What a node's DevMgr does on its host when a device goes and when one comes. One task touches the host, so that a
 rescan for what comes never meets a removal of what goes.
 
-What is touched is written down first (``TakenOut``, in the node's report): an incarnation that begins after a crash
-knows what it has to give back.
+What is touched is written down first (``RemovedDevice``, in the node's report): an incarnation that begins after a
+crash knows what it has to give back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mews.kube.pulse import Pulse
 from mews.kube.system.host_steps import HostPlace, HostSteps, RemovalRefusedError
 from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
-from mews.systems.kubecomp.records import TakenOut
+from mews.systems.kubecomp.records import RemovedDevice
 
 _FIRST_TRY_S, _LAST_TRY_S = 2.0, 30.0
 _COMING_S = 15.0
@@ -204,7 +204,7 @@ class Handover:
         """Write down what is about to be touched; whether that succeeded."""
         before = self._book.out.get(gpuid)
         persistence = before.persistence if before else await self._steps.persistence(place)
-        entry = TakenOut(uuid, place.bdf, place.bridge, persistence)
+        entry = RemovedDevice(uuid, place.bdf, place.bridge, persistence)
         if entry == before:
             return True
         self._book.out[gpuid] = entry

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from mews.kube.chassis.port import DeviceRecord, Listing
 
 
-class Belief(Struct, frozen=True):
+class KnownChassis(Struct, frozen=True):
     """One chassis as far as it is known: device ID -> its last record.
 
     ``missing`` are the known devices that the last reading lacked, ``repeats`` how many readings in a row lacked
@@ -27,7 +27,7 @@ class Belief(Struct, frozen=True):
         return self.seen and not self.missing
 
 
-def judge(belief: Belief, listing: Listing, *, kind: str, vanish_reads: int) -> Belief:
+def judge(belief: KnownChassis, listing: Listing, *, kind: str, vanish_reads: int) -> KnownChassis:
     """The belief after one more reading; only devices of ``kind`` count.
 
     What a listing shows is believed; what it lacks is not, until ``vanish_reads`` readings in a row lack the very
@@ -36,8 +36,8 @@ def judge(belief: Belief, listing: Listing, *, kind: str, vanish_reads: int) -> 
     shown = {record.device: record for record in listing.devices if record.kind == kind}
     missing = frozenset(belief.devices.keys() - shown.keys())
     if not missing:
-        return Belief(shown, seen=True)
+        return KnownChassis(shown, seen=True)
     repeats = belief.repeats + 1 if missing == belief.missing else 1
     if shown and repeats >= vanish_reads:
-        return Belief(shown, seen=True)
-    return Belief({**belief.devices, **shown}, missing, repeats, seen=True)
+        return KnownChassis(shown, seen=True)
+    return KnownChassis({**belief.devices, **shown}, missing, repeats, seen=True)

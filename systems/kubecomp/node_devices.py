@@ -10,7 +10,7 @@ from mews.kube.deviceplugin.port import HEALTHY, UNHEALTHY, PluginDevice
 from mews.systems.kubecomp import policy
 from mews.systems.kubecomp.holders import GpuHolders
 from mews.systems.kubecomp.policy import Claim, Consent
-from mews.systems.kubecomp.records import TakenOut, WithdrawRequest
+from mews.systems.kubecomp.records import RemovedDevice, WithdrawRequest
 
 
 class LocalDevice(Struct, frozen=True):
@@ -30,7 +30,7 @@ class NodeDevices:
         self._announces = announces
         self.holders = GpuHolders()
         self.round = 0
-        self.out: dict[str, TakenOut] = {}
+        self.out: dict[str, RemovedDevice] = {}
         """What the host is giving up, or has given up: not to be announced, whatever its files show."""
         self._here: dict[str, LocalDevice] = {}
         self._known: dict[str, LocalDevice] = {}

@@ -21,7 +21,7 @@ from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.clock import rest
 from mews.kube.component import record
 from mews.kube.pulse import Pulse
-from mews.kube.scheduling.config import SchedulerProfile, Ties
+from mews.kube.scheduling.config import SchedulerProfile, TieBreak
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
 from mews.kube.scheduling.framework import (
     SKIP,
@@ -412,7 +412,7 @@ def kubecomp_profile(
             partial(FalconResources, config=changed, metrics=metrics, now=now, score=score),
         ),
         score_weights={NAME: 1} if config.scoring == "alone" else None,
-        ties=Ties.BY_NAME if by_name else Ties.RANDOM,
+        ties=TieBreak.BY_NAME if by_name else TieBreak.RANDOM,
         percentage_of_nodes_to_score=100,
     )
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.quantities import parse
 from mews.kube.chassis.port import Listing
-from mews.systems.kubecomp.listing import Belief
+from mews.systems.kubecomp.listing import KnownChassis
 from mews.systems.kubecomp.policy import NodeHoldings
 from mews.systems.kubecomp.records import DEMAND, DST_NODE, GPU_DEMAND
 
@@ -55,10 +55,10 @@ def prefilter_message(pod: str, req: int, free_by_pool: Mapping[str, int]) -> st
     return None if total >= req else f"Pod {pod} requires {req} GPU but only {total} GPU in the pool."
 
 
-def believed(listing: Listing | None, *, kind: str) -> Belief:
+def believed(listing: Listing | None, *, kind: str) -> KnownChassis:
     """What a reading shows is all there is; one that failed showed nothing (fault 5)."""
     entries = listing.devices if listing is not None else ()
-    return Belief({entry.device: entry for entry in entries if entry.kind == kind}, seen=True)
+    return KnownChassis({entry.device: entry for entry in entries if entry.kind == kind}, seen=True)
 
 
 def required(pod: Object, resource: str) -> int:

@@ -11,7 +11,7 @@ from mews.kube.component import record
 from mews.systems.kubecomp import published
 from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.faults import KubeCompFault
-from mews.systems.kubecomp.listing import Belief, judge
+from mews.systems.kubecomp.listing import KnownChassis, judge
 from mews.systems.kubecomp.records import PoolState
 
 
@@ -25,7 +25,7 @@ class ChassisReader:
         self._timing = config.timing
         self._log = log
         self._shown: dict[str, set[str]] = {name: set() for name in chassis}
-        self._beliefs: dict[str, Belief] = {name: Belief() for name in chassis}
+        self._beliefs: dict[str, KnownChassis] = {name: KnownChassis() for name in chassis}
         self._read_s: dict[str, float] = {}
         self._listings: dict[str, Listing] = {}
         self.version = 0
@@ -37,7 +37,7 @@ class ChassisReader:
             belief = self._beliefs.get(device.chassis)
             if belief is not None and not belief.seen:
                 known = DeviceRecord(device.device, device.uuid, device.port, self._kind)
-                self._beliefs[device.chassis] = Belief({**belief.devices, device.device: known})
+                self._beliefs[device.chassis] = KnownChassis({**belief.devices, device.device: known})
                 self.version += 1
 
     async def read(self, name: str) -> bool:
@@ -64,7 +64,7 @@ class ChassisReader:
         self._listings[name] = listing
         return True
 
-    def _learn(self, name: str, belief: Belief) -> None:
+    def _learn(self, name: str, belief: KnownChassis) -> None:
         self._beliefs[name] = belief
         self._listings.pop(name, None)
         self.version += 1
@@ -82,7 +82,7 @@ class ChassisReader:
         """How long ago the chassis last answered; infinite before it did."""
         return asyncio.get_running_loop().time() - self._read_s.get(name, float("-inf"))
 
-    def belief(self, name: str) -> Belief:
+    def belief(self, name: str) -> KnownChassis:
         """What is believed of a chassis."""
         return self._beliefs[name]
 

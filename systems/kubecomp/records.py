@@ -71,7 +71,7 @@ class PoolState(Struct, frozen=True):
     nodes: tuple[str, ...] = ()
 
 
-class TakenOut(Struct, frozen=True):
+class RemovedDevice(Struct, frozen=True):
     """A device that its host is giving up, or has given up and may get back: what it needs to be found again and to be
     as it was. Written before the first step, gone once it is announced again or is another host's."""
 
@@ -95,7 +95,7 @@ class NodeReport(Struct, frozen=True):
     consents: Mapping[str, Consent] = field(default_factory=dict)
     heartbeat_s: float = 0.0
     reasons: Mapping[str, str] = field(default_factory=dict)
-    removing: Mapping[str, TakenOut] = field(default_factory=dict)
+    removing: Mapping[str, RemovedDevice] = field(default_factory=dict)
     lent: Mapping[str, int] = field(default_factory=dict)
     releasing: Mapping[str, float] = field(default_factory=dict)
     divided: tuple[str, ...] = ()
@@ -232,7 +232,7 @@ def _report(text: str | None, consents_text: str | None) -> NodeReport | None:
         refused=body.get("refused", {}),
         consents={gpuid: Consent(entry["request"], entry["time"]) for gpuid, entry in consents.items()},
         reasons=body.get("reasons", {}),
-        removing={gpuid: TakenOut(**entry) for gpuid, entry in body.get("removing", {}).items()},
+        removing={gpuid: RemovedDevice(**entry) for gpuid, entry in body.get("removing", {}).items()},
         lent=body.get("lent", {}),
         releasing=body.get("releasing", {}),
         divided=tuple(body.get("divided", ())),

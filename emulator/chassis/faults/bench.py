@@ -73,7 +73,7 @@ class ChassisFault(Protocol):
 
 
 @runtime_checkable
-class Strikes(Protocol):
+class OperationFault(Protocol):
     """Changes operations as they begin."""
 
     def strike(self, operation: Operation, bench: ChassisHandle) -> bool:

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.errors import RefusalError
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.faults.bench import ChassisFault, Delays, Strikes, TimedChassisFault, UndoableChassisFault
+from mews.emulator.chassis.faults.bench import (
+    ChassisFault,
+    Delays,
+    OperationFault,
+    TimedChassisFault,
+    UndoableChassisFault,
+)
 from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, declared, described, ending, fires, parameters
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.chassis.faults.spec import When, admits
+from mews.emulator.chassis.faults.spec import FaultTrigger, admits
 from mews.emulator.chassis.operation import Operation
 from mews.emulator.chassis.table import DeviceRow
 
@@ -26,14 +32,14 @@ class ArmedChassisFault:
 
     id: str
     fault: ChassisFault
-    when: When
+    when: FaultTrigger
     built_in: bool
     box: EmulatedChassis
     rng: random.Random
     spec: Mapping[str, Any]
     until_s: float
     planted: bool = False
-    striker: Strikes | None = field(init=False)
+    striker: OperationFault | None = field(init=False)
     """The fault where it strikes operations: found once, as a look at a Protocol is dear and operations are many."""
     delayer: Delays | None = field(init=False)
     """The fault where it delays events."""
@@ -41,7 +47,7 @@ class ArmedChassisFault:
     def __post_init__(self) -> None:
         fault: object = self.fault
         waits = isinstance(fault, TimedChassisFault) and self.when.operation is None
-        self.striker = fault if isinstance(fault, Strikes) and not waits else None
+        self.striker = fault if isinstance(fault, OperationFault) and not waits else None
         self.delayer = fault if isinstance(fault, Delays) else None
 
     @property
@@ -126,7 +132,7 @@ class FaultBoard:
         self._armed.append(armed)
         return armed
 
-    def _check_devices(self, fault: ChassisFault, when: When) -> None:
+    def _check_devices(self, fault: ChassisFault, when: FaultTrigger) -> None:
         known = self._box.devices()
         for name in ("device", "edit"):
             device = getattr(fault, name, None) or (when.device if name == "device" else None)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mews.emulator.chassis.faults.bench import ChassisFault
-from mews.emulator.chassis.faults.spec import When, parse_fault
+from mews.emulator.chassis.faults.spec import FaultTrigger, parse_fault
 from mews.registry import ValueRegistry
 
 
@@ -28,7 +28,7 @@ class PlacedFault(Protocol):
         ...
 
     @property
-    def when(self) -> When:
+    def when(self) -> FaultTrigger:
         """When it fires, and how often it did."""
         ...
 
@@ -56,7 +56,7 @@ class FaultParts(Struct, frozen=True):
 
     id: str
     fault: ChassisFault
-    when: When
+    when: FaultTrigger
     rng: random.Random
     spec: Mapping[str, Any]
     until_s: float
@@ -71,7 +71,9 @@ class FaultPlacer:
         self._rng = rng
         self._numbers = 0
 
-    def parts(self, spec: Mapping[str, Any], now_s: float, check: Callable[[ChassisFault, When], None]) -> FaultParts:
+    def parts(
+        self, spec: Mapping[str, Any], now_s: float, check: Callable[[ChassisFault, FaultTrigger], None]
+    ) -> FaultParts:
         """The parts of the next fault; ``check`` refuses devices that are not there.
 
         Raises ValueError naming what is allowed; then no number is used up.

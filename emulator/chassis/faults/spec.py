@@ -21,7 +21,7 @@ from mews.names import among, must_be
 from mews.registry import ValueRegistry
 
 
-class When(Struct):
+class FaultTrigger(Struct):
     """Decides whether a fault fires, and counts how often it did."""
 
     operation: str | None
@@ -66,7 +66,7 @@ def fault_registry(
 
 def parse_fault(
     spec: Mapping[str, Any], registry: ValueRegistry[type[Any]], filters: Sequence[str] = FILTERS
-) -> tuple[ChassisFault, When]:
+) -> tuple[ChassisFault, FaultTrigger]:
     """The fault that a spec describes, and when it fires: of that, the spec may say those ``filters``.
 
     Raises ValueError naming what is allowed.
@@ -102,7 +102,7 @@ def check_names(spec: Mapping[str, Any], *, devices: Sequence[str], ports: Seque
             raise ValueError(f"fault {spec.get('kind')}: {key} {name!r}: {must_be(name, known)}")
 
 
-def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> When:
+def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> FaultTrigger:
     operation = _value(kind, "operation", spec.get("operation"), str | None)
     if operation is not None and operation not in fault.on:
         raise ValueError(f"fault {kind}: operation {operation!r}: must be one of {', '.join(fault.on) or 'none'}")
@@ -112,7 +112,7 @@ def _when(kind: str, spec: Mapping[str, Any], fault: ChassisFault) -> When:
     probability = _value(kind, "probability", spec.get("probability", 1.0), float)
     if not 0 <= probability <= 1:
         raise ValueError(f"fault {kind}: probability {probability}: must be from 0 to 1")
-    return When(
+    return FaultTrigger(
         operation=operation,
         device=_value(kind, "device", spec.get("device"), str | None),
         count=count,
@@ -142,7 +142,7 @@ def _value(kind: str, name: str, value: Any, hint: Any) -> Any:
     raise ValueError(f"fault {kind}: {name} {value!r}: must be of type {names}")
 
 
-def admits(when: When, operation: Operation, on: tuple[str, ...]) -> bool:
+def admits(when: FaultTrigger, operation: Operation, on: tuple[str, ...]) -> bool:
     """Whether the operation is one that this fault looks at (chance and count not considered)."""
     if operation.kind not in on:
         return False

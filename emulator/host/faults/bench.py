@@ -44,7 +44,7 @@ class HostHandle(Protocol):
 
 
 @runtime_checkable
-class Cuts(Protocol):
+class BlockingFault(Protocol):
     """A fault that keeps a layer from coming up."""
 
     def cuts(self, function: Function, arrow: str) -> bool:
@@ -53,7 +53,7 @@ class Cuts(Protocol):
 
 
 @runtime_checkable
-class Slows(Protocol):
+class DelayingFault(Protocol):
     """A fault that makes a layer come up later."""
 
     def slows(self, function: Function, arrow: str) -> float:
@@ -62,7 +62,7 @@ class Slows(Protocol):
 
 
 @runtime_checkable
-class Tops(Protocol):
+class ArrivalFault(Protocol):
     """A fault that strikes when a device has come up."""
 
     def tops(self, function: Function, bench: HostHandle) -> bool:

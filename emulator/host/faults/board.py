@@ -10,8 +10,14 @@ from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
 from mews.emulator.chassis.faults.placed import FaultPlacer, chosen, declared, described, ending, fires, parameters
-from mews.emulator.chassis.faults.spec import When
-from mews.emulator.host.faults.bench import Cuts, Slows, TimedHostFault, Tops, UndoableHostFault
+from mews.emulator.chassis.faults.spec import FaultTrigger
+from mews.emulator.host.faults.bench import (
+    ArrivalFault,
+    BlockingFault,
+    DelayingFault,
+    TimedHostFault,
+    UndoableHostFault,
+)
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.host.function import BringUpStage, Function
 
@@ -26,7 +32,7 @@ class ArmedHostFault(Struct, eq=False):
 
     id: str
     fault: ChassisFault
-    when: When
+    when: FaultTrigger
     host: Host
     rng: random.Random
     spec: Mapping[str, Any]
@@ -127,7 +133,7 @@ class HostFaults:
         self._host.settle(now_s)
         return armed.id
 
-    def _check_device(self, fault: ChassisFault, when: When) -> None:
+    def _check_device(self, fault: ChassisFault, when: FaultTrigger) -> None:
         device = getattr(fault, "device", None) or when.device
         known = [(one.gpuid(each.id), each.id) for one in self._host.chassis for each in one.devices]
         if device is not None and not any(device in names for names in known):
@@ -158,7 +164,7 @@ class HostFaults:
         """Whether a fault keeps that layer from coming up."""
         for armed in self._armed:
             fault = armed.fault
-            if not isinstance(fault, Cuts) or not self._admits(armed, function, arrow):
+            if not isinstance(fault, BlockingFault) or not self._admits(armed, function, arrow):
                 continue
             if fault.cuts(function, arrow) and self._fires(armed):
                 self._count(armed, function)
@@ -169,7 +175,7 @@ class HostFaults:
         """Seconds that faults add to that layer's coming up."""
         total_s = 0.0
         for armed in self._armed:
-            if isinstance(armed.fault, Slows) and self._admits(armed, function, arrow):
+            if isinstance(armed.fault, DelayingFault) and self._admits(armed, function, arrow):
                 delay_s = armed.fault.slows(function, arrow)
                 if delay_s > 0 and self._fires(armed):
                     self._count(armed, function)
@@ -180,7 +186,7 @@ class HostFaults:
         """A device has just come up whole."""
         for armed in self._armed:
             fault = armed.fault
-            if not isinstance(fault, Tops) or not self._admits(armed, function, function.top_arrow):
+            if not isinstance(fault, ArrivalFault) or not self._admits(armed, function, function.top_arrow):
                 continue
             if self._fires(armed) and fault.tops(function, armed):
                 self._count(armed, function)

@@ -56,7 +56,7 @@ def _probe(container: Mapping[str, Any], kind: str) -> Probe:
     )
 
 
-class Tally(Struct):
+class ProbeTally(Struct):
     """The results of one probe in a row. ``held``: a verdict was reached that ends this container, which is asked no
     more."""
 

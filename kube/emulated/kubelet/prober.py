@@ -13,7 +13,7 @@ from mews.kube.clock import rest
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
 from mews.kube.emulated.kubelet.errors import NoSuchContainerError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, action_of
-from mews.kube.emulated.kubelet.probe import INITIAL, LIVENESS, READINESS, STARTUP, Health, Probe, Tally, probes_of
+from mews.kube.emulated.kubelet.probe import INITIAL, LIVENESS, READINESS, STARTUP, Health, Probe, ProbeTally, probes_of
 from mews.kube.emulated.kubelet.tools import Tools
 from mews.kube.events import pod_reference
 
@@ -100,7 +100,7 @@ class Prober:
         period_s = tools.pace.loop_s(probe.period_s)
         if tools.up_s() < period_s:
             await asyncio.sleep(tools.rng.random() * period_s)
-        begun, tally = loop.time(), Tally(probe)
+        begun, tally = loop.time(), ProbeTally(probe)
         while True:
             goes_on, settled = await self._ask(probe, tally)
             if not goes_on:
@@ -124,7 +124,7 @@ class Prober:
                 wait.cancel()
         poke.clear()
 
-    async def _ask(self, probe: Probe, tally: Tally) -> tuple[bool, bool]:
+    async def _ask(self, probe: Probe, tally: ProbeTally) -> tuple[bool, bool]:
         """One round: whether there are more, and whether nothing is expected of the next one."""
         instance, key = self._seen.get(probe.name), (probe.name, probe.kind)
         if instance is None:
@@ -149,7 +149,7 @@ class Prober:
         await self._judge(probe, tally, instance)
         return True, not tally.open
 
-    async def _judge(self, probe: Probe, tally: Tally, instance: ContainerInstance) -> None:
+    async def _judge(self, probe: Probe, tally: ProbeTally, instance: ContainerInstance) -> None:
         answer = await self._answer(probe)
         if answer is None:
             return

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from mews.systems.kod2.experiment.default_scheduler import Scoring, SimulatedScheduler
-from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, worker_task
+from mews.systems.kod2.model import ClusterState, ElasticJob, TaskRequest, worker_task
 
 PodSpan = tuple[float, float, float]
 """Seconds: never below the first, most often the second, never above the third."""
@@ -75,7 +75,7 @@ class BaselinePods:
 
     def create(self, job: ElasticJob) -> list[StartedTask]:
         """All of a job's pods, servers first; what of it is placed at once."""
-        asks: dict[str, Ask] = {**dict(job.fixed), **{worker_task(i): job.worker for i in range(job.wanted)}}
+        asks: dict[str, TaskRequest] = {**dict(job.fixed), **{worker_task(i): job.worker for i in range(job.wanted)}}
         self._jobs[job.key] = dict.fromkeys(asks)
         started = []
         for task, ask in asks.items():

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from mews.systems.kod2.experiment.simulation import TrainJob
-from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom
+from mews.systems.kod2.model import ClusterState, ElasticJob, NodeRoom, TaskRequest
 from mews.systems.kod2.training import TrainingShape
 
 IMAGES = 60_000
@@ -91,8 +91,8 @@ def _job(number: int, model: str, batch: int, rng: random.Random, given: Assumpt
     job = ElasticJob(
         key=f"default/job-{number}",
         arrived_s=number * EVERY_S,
-        fixed=(("ps-0", Ask((server * 1000, 2 * _GIB, 1))),),
-        worker=Ask((cores * 1000, memory * _GIB, 1)),
+        fixed=(("ps-0", TaskRequest((server * 1000, 2 * _GIB, 1))),),
+        worker=TaskRequest((cores * 1000, memory * _GIB, 1)),
         minimum=min(given.least, wanted),
         wanted=wanted,
         maximum=wanted + given.spare,

@@ -27,9 +27,9 @@ from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins import NodeResourcesBalancedAllocation, NodeResourcesFit, PrioritySort
 from mews.kube.scheduling.plugins.any_node import any_node_profile
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.kube.scheduling.points import Points
+from mews.kube.scheduling.points import ExtensionPoints
 from mews.kube.scheduling.queue import Queue
-from mews.systems.kod2.model import CPU, MEMORY, Ask, NodeRoom
+from mews.systems.kod2.model import CPU, MEMORY, NodeRoom, TaskRequest
 
 _NAME = "default-scheduler"
 
@@ -87,7 +87,7 @@ class SimulatedScheduler:
         if scoring is Scoring.RANDOM:
             profile = any_node_profile(_NAME, _PLUGINS)
         # None of these plugins asks anything of its scheduler.
-        self._points = Points(profile, cast(Handle, None))
+        self._points = ExtensionPoints(profile, cast(Handle, None))
         self._now = now
         self._rng = rng
         self._cache = Cache()
@@ -128,7 +128,7 @@ class SimulatedScheduler:
             if call is not None:
                 call()
 
-    def add(self, name: str, ask: Ask) -> None:
+    def add(self, name: str, ask: TaskRequest) -> None:
         """A pod is there; its name is its uid."""
         self._queue.add(pod_info(_pod(name, ask)))
 
@@ -163,7 +163,7 @@ def _node(node: NodeRoom) -> Object:
     }
 
 
-def _pod(name: str, ask: Ask) -> Object:
+def _pod(name: str, ask: TaskRequest) -> Object:
     requests = {"cpu": f"{ask.amounts[CPU]}m", "memory": str(ask.amounts[MEMORY])}
     containers = [{"name": "tensorflow", "resources": {"requests": requests}}]
     return {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {"containers": containers}}

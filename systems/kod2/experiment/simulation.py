@@ -18,7 +18,6 @@ from mews.systems.kod2.experiment.baseline import BaselinePods, StartedTask
 from mews.systems.kod2.experiment.default_scheduler import Scoring
 from mews.systems.kod2.model import (
     CPU,
-    Ask,
     ClusterState,
     ElasticJob,
     Mode,
@@ -29,12 +28,13 @@ from mews.systems.kod2.model import (
     ScaledIn,
     ScaledOut,
     Starved,
+    TaskRequest,
     WaitingJob,
     is_server,
     is_worker,
 )
 from mews.systems.kod2.policy import decide, next_look_s
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 from mews.systems.kod2.training import TrainingShape, busy_share, speed
 
 _EPSILON_S = 1e-6
@@ -60,7 +60,7 @@ class Costs(Struct, frozen=True):
     deadline_s: float = math.inf
 
 
-class Life(Struct):
+class JobLife(Struct):
     """What became of a job; times in seconds from the start of the run."""
 
     submitted_s: float
@@ -77,7 +77,7 @@ class Life(Struct):
 class SimulationOutcome(Struct):
     """A run: each job's life, and the busy cores over time as (from, cores) steps, the last one being the end."""
 
-    lives: dict[str, Life]
+    lives: dict[str, JobLife]
     busy: list[tuple[float, float]]
     cores: float
     added: int = 0
@@ -131,10 +131,10 @@ class TrainingSimulation:
         self._coming = sorted(jobs, key=lambda entry: (entry.job.arrived_s, entry.job.key))
         self._waiting: dict[str, tuple[TrainJob, bool]] = {}
         self._running: dict[str, _Run] = {}
-        self._leaving: list[tuple[float, str, Ask]] = []
+        self._leaving: list[tuple[float, str, TaskRequest]] = []
         self._now_s = 0.0
         cores = sum(node.allocatable[CPU] for node in cluster.nodes) / 1000
-        lives = {entry.job.key: Life(entry.job.arrived_s) for entry in jobs}
+        lives = {entry.job.key: JobLife(entry.job.arrived_s) for entry in jobs}
         self.outcome = SimulationOutcome(lives, [(0.0, 0.0)], cores)
 
     def run(self) -> SimulationOutcome:
@@ -280,7 +280,7 @@ class TrainingSimulation:
 
     def _admit(self) -> None:
         """Tasks whose node has the room now start; the others (refused, or behind one that leaves) wait for it."""
-        room = Room(self._cluster)
+        room = FreeRoom(self._cluster)
         for _, node, ask in self._leaving:
             room.take(node, ask)
         for run in self._running.values():
@@ -318,5 +318,5 @@ class TrainingSimulation:
             self.outcome.busy.append((self._now_s, busy))
 
 
-def _ask(job: ElasticJob, task: str) -> Ask:
+def _ask(job: ElasticJob, task: str) -> TaskRequest:
     return job.worker if is_worker(task) else dict(job.fixed)[task]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mews.harness.live.explanation import Sight, explain
+from mews.harness.live.explanation import ExplainedSight, explain
 from mews.kube.api.objects import Object
 from mews.kube.releases.cluster_release import cluster_release
 from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatures
@@ -27,7 +27,7 @@ def said(
     spec = {"containers": [], "resourceClaims": [{"name": "e", **(entry or {"resourceClaimName": "c"})}]}
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": spec, "status": {"phase": "Pending"}}
     known = [{"metadata": {"name": name}, "spec": {}} for name in classes]
-    sight = Sight(
+    sight = ExplainedSight(
         "default",
         "p",
         pod,

@@ -3,7 +3,7 @@
 import pytest
 
 from mews.harness.live.explanation import CAUSES, explain, pod_named
-from mews.harness.live.sight import Sight
+from mews.harness.live.sight import ExplainedSight
 from tests.harness.live.sessions import a_deployment, a_pod, explained
 
 
@@ -130,7 +130,7 @@ def test_a_running_pod_and_where_its_devices_are():
 
 
 def test_a_pod_that_there_never_was():
-    explanation = explain(Sight("default", "nobody", None))
+    explanation = explain(ExplainedSight("default", "nobody", None))
     assert (explanation.cause, explanation.sentences) == (
         "missing",
         ("There is no pod nobody in namespace default.",),
@@ -144,7 +144,7 @@ def test_what_ended_says_how():
         "containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}],
     }
     pod = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"nodeName": "n"}, "status": status}
-    explanation = explain(Sight("default", "a", pod))
+    explanation = explain(ExplainedSight("default", "a", pod))
     assert explanation.cause == "ended"
     assert explanation.sentences == (
         "It has ended: Failed, Evicted.",
@@ -155,7 +155,7 @@ def test_what_ended_says_how():
 def test_gates_and_finalizers_are_named():
     metadata = {"name": "a", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/y"]}
     pod = {"metadata": metadata, "spec": {"schedulingGates": [{"name": "later"}]}, "status": {}}
-    explanation = explain(Sight("default", "a", pod, schedulers={"default-scheduler": "default-scheduler"}))
+    explanation = explain(ExplainedSight("default", "a", pod, schedulers={"default-scheduler": "default-scheduler"}))
     text = " ".join(explanation.sentences)
     assert explanation.cause == "deleting"
     assert "finalizers hold it: x/y" in text

@@ -19,7 +19,7 @@ from mews.kube.scheduling.plugins.node_ports import NodePorts
 from mews.kube.scheduling.plugins.resources_fit import NodeResourcesFit
 from mews.kube.scheduling.plugins.taints import TaintToleration
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.kube.scheduling.points import Points
+from mews.kube.scheduling.points import ExtensionPoints
 from tests.kube.scheduling.world import node, pod
 
 PLUGINS: tuple[Any, ...] = (
@@ -64,11 +64,11 @@ class Counting:
         return SUCCESS
 
 
-def profile(*plugins: Any) -> Points:
-    return Points(SchedulerProfile("x", plugins), cast(Handle, None))
+def profile(*plugins: Any) -> ExtensionPoints:
+    return ExtensionPoints(SchedulerProfile("x", plugins), cast(Handle, None))
 
 
-def decided(cache: Cache, points: Points, wanted: PodInfo) -> tuple[Found, dict[str, int]]:
+def decided(cache: Cache, points: ExtensionPoints, wanted: PodInfo) -> tuple[Found, dict[str, int]]:
     state = CycleState()
     found = Decider(cache, lambda node: (), lambda: False).find(points, state, wanted)
     return found, points.scores(state, wanted, found.feasible) if found.feasible else {}

@@ -12,13 +12,13 @@ import pytest
 
 from mews.kube.scheduling import messages
 from mews.kube.scheduling.cache import Cache
-from mews.kube.scheduling.config import SchedulerProfile, Ties
+from mews.kube.scheduling.config import SchedulerProfile, TieBreak
 from mews.kube.scheduling.cycle import Decider, best, choose, nodes_to_find
 from mews.kube.scheduling.framework import CycleState, Handle, Status, unresolvable, unschedulable
 from mews.kube.scheduling.nodeinfo import NodeInfo
 from mews.kube.scheduling.plugins.any_node import any_node_profile
 from mews.kube.scheduling.podinfo import PodInfo, pod_info
-from mews.kube.scheduling.points import Points
+from mews.kube.scheduling.points import ExtensionPoints
 from mews.kube.scheduling.waiting import go_duration
 from tests.kube.scheduling.world import node, pod
 
@@ -54,7 +54,7 @@ def test_a_profile_for_any_node_leaves_the_choice_among_all_that_fit_to_chance()
     for name in ("a", "b", "c"):
         cache.set_node(node(name))
     decider = Decider(cache, lambda node: (), lambda: False)
-    points = Points(any_node_profile("x", (Even,)), cast(Handle, None))
+    points = ExtensionPoints(any_node_profile("x", (Even,)), cast(Handle, None))
     rng = random.Random(1)
     taken = []
     for _ in range(300):
@@ -74,7 +74,7 @@ def test_samples_go_round_robin_over_the_nodes() -> None:
         return ()
 
     decider = Decider(cache, nobody, lambda: False)
-    points = Points(SchedulerProfile("x", (Even,)), cast(Handle, None))
+    points = ExtensionPoints(SchedulerProfile("x", (Even,)), cast(Handle, None))
     samples = [decider.find(points, CycleState(), pod_info(pod("p"))).feasible for _ in range(3)]
     assert [len(sample) for sample in samples] == [120, 120, 120]
     assert [sample[0].name for sample in samples] == ["n000", "n120", "n240"]
@@ -86,16 +86,16 @@ def test_the_node_a_pod_is_nominated_to_is_taken_alone_while_it_fits() -> None:
     for number in range(3):
         cache.set_node(node(f"n{number}"))
     decider = Decider(cache, lambda node: (), lambda: False)
-    points = Points(SchedulerProfile("x", (Even,)), cast(Handle, None))
+    points = ExtensionPoints(SchedulerProfile("x", (Even,)), cast(Handle, None))
     for hoped_for, expected in (("n2", ["n2"]), ("gone", ["n0", "n1", "n2"]), ("", ["n0", "n1", "n2"])):
         found = decider.find(points, CycleState(), pod_info(pod("p")), hoped_for=hoped_for)
         assert [info.name for info in found.feasible] == expected
 
 
 def test_the_best_node_is_taken_and_equals_by_the_profiles_rule() -> None:
-    assert choose({"a": 1, "b": 3, "c": 2}, Ties.RANDOM, random.Random(1)) == "b"
-    assert choose({"c": 3, "b": 3, "a": 1}, Ties.BY_NAME, random.Random(1)) == "b"
-    assert {choose({"c": 3, "b": 3}, Ties.RANDOM, random.Random(seed)) for seed in range(9)} == {"b", "c"}
+    assert choose({"a": 1, "b": 3, "c": 2}, TieBreak.RANDOM, random.Random(1)) == "b"
+    assert choose({"c": 3, "b": 3, "a": 1}, TieBreak.BY_NAME, random.Random(1)) == "b"
+    assert {choose({"c": 3, "b": 3}, TieBreak.RANDOM, random.Random(seed)) for seed in range(9)} == {"b", "c"}
 
 
 def test_reasons_are_counted_and_sorted_as_text() -> None:

@@ -16,7 +16,7 @@ from mews.kube.api.objects import node_name_of
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import WatchEvent
 from mews.kube.emulated.apiserver.api import InProcessKube
-from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, Ties, load_plugin
+from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, TieBreak, load_plugin
 from mews.kube.scheduling.errors import PluginDefinitionError, ProfileError
 from mews.kube.scheduling.plugins import Strategy, default_plugins
 from tests.kube.scheduling.world import GPU, World, default_profile, live
@@ -78,7 +78,7 @@ def test_schedulers_side_by_side_take_their_own_pods_and_count_all() -> None:
 
 
 def test_ties_by_name_take_the_first_and_random_ties_come_from_the_seed() -> None:
-    async def placed(world: World, ties: Ties) -> list[str]:
+    async def placed(world: World, ties: TieBreak) -> list[str]:
         for name in ("b", "c", "a"):
             await world.add_node(name, cpu="1000", memory="1000Gi")
         world.scheduler(default_profile(ties=ties))
@@ -87,11 +87,11 @@ def test_ties_by_name_take_the_first_and_random_ties_come_from_the_seed() -> Non
         await asyncio.sleep(0.1)
         return await world.nodes_of(*(f"p{number}" for number in range(12)))
 
-    assert set(live(lambda w: placed(w, Ties.BY_NAME))) == {"a"}
-    first = live(lambda w: placed(w, Ties.RANDOM))
+    assert set(live(lambda w: placed(w, TieBreak.BY_NAME))) == {"a"}
+    first = live(lambda w: placed(w, TieBreak.RANDOM))
     assert len(set(first)) == 3
-    assert first == live(lambda w: placed(w, Ties.RANDOM))
-    assert first != live(lambda w: placed(w, Ties.RANDOM), seed=2)
+    assert first == live(lambda w: placed(w, TieBreak.RANDOM))
+    assert first != live(lambda w: placed(w, TieBreak.RANDOM), seed=2)
 
 
 class Flaky(InProcessKube):
@@ -152,8 +152,8 @@ def test_a_pod_that_another_scheduler_bound_first_is_left_alone() -> None:
     async def story(world: World) -> None:
         await world.add_node("n", gpus=4)
         await world.add_node("m", gpus=4)
-        world.scheduler(default_profile(ties=Ties.BY_NAME), kube=Flaky(world, []))
-        world.scheduler(default_profile(ties=Ties.BY_NAME))
+        world.scheduler(default_profile(ties=TieBreak.BY_NAME), kube=Flaky(world, []))
+        world.scheduler(default_profile(ties=TieBreak.BY_NAME))
         for number in range(4):
             await world.add(f"p{number}", gpus=1)
         await asyncio.sleep(30)
@@ -192,7 +192,7 @@ def test_the_room_of_a_pod_bound_by_someone_else_is_taken_before_the_watch_says_
     async def story(world: World) -> None:
         await world.add_node("a", gpus=1)
         await world.add_node("m", gpus=1)
-        world.scheduler(default_profile(ties=Ties.BY_NAME), kube=Overtaking(world.store))
+        world.scheduler(default_profile(ties=TieBreak.BY_NAME), kube=Overtaking(world.store))
         await asyncio.sleep(0.1)
         await world.add("q", gpus=1)
         await world.add("p", gpus=1)
@@ -227,7 +227,7 @@ def test_a_pod_bound_by_someone_else_that_has_ended_takes_no_room() -> None:
     async def story(world: World) -> None:
         await world.add_node("a", gpus=1)
         await world.add_node("m", gpus=1)
-        world.scheduler(default_profile(ties=Ties.BY_NAME), kube=Ending(world.store))
+        world.scheduler(default_profile(ties=TieBreak.BY_NAME), kube=Ending(world.store))
         await asyncio.sleep(0.1)
         await world.add("p", gpus=1)
         await asyncio.sleep(30)

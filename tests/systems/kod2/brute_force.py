@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom
+from mews.systems.kod2.model import ClusterState, ElasticJob, NodeRoom, TaskRequest
 
 
 def most_workers(cluster, job):
@@ -58,7 +58,7 @@ def random_case(rng):
     def ask(most):
         pooled = rng.choice((0, 0, 1, 2)) if pools else 0
         allowed = frozenset(node.name for node in nodes if rng.random() < 0.7) if rng.random() < 0.2 else None
-        return Ask((rng.randint(1, most), rng.randint(0, most), 1), pooled, allowed)
+        return TaskRequest((rng.randint(1, most), rng.randint(0, most), 1), pooled, allowed)
 
     kinds = [ask(6) for _ in range(rng.randint(1, 3))]
     fixed = tuple((f"ps-{number}", rng.choice(kinds)) for number in range(rng.randint(1, 4)))
@@ -71,12 +71,12 @@ def differences(rng, count):
     """Random cases whose placement is not as good as the best there is: (cluster, job, placement, most workers); and
     how many of the cases had one at all."""
     from mews.systems.kod2.placement import Feasibility, feasibility, place
-    from mews.systems.kod2.room import Room
+    from mews.systems.kod2.room import FreeRoom
 
     found, placed = [], 0
     for _ in range(count):
         cluster, job = random_case(rng)
-        most, tasks = most_workers(cluster, job), place(Room(cluster), job)
+        most, tasks = most_workers(cluster, job), place(FreeRoom(cluster), job)
         fits = most is not None and most >= job.minimum
         placed += fits
         if fits:
@@ -88,6 +88,6 @@ def differences(rng, count):
         else:
             right = tasks is None
         answer = Feasibility.YES if fits else Feasibility.NO
-        if not right or feasibility(Room(cluster), job) is not answer:
+        if not right or feasibility(FreeRoom(cluster), job) is not answer:
             found.append((cluster, job, tasks, most))
     return found, placed

@@ -1,10 +1,19 @@
 """Small clusters and jobs for the policy's tests: CPU in cores, memory in GiB."""
 
-from mews.systems.kod2.model import Ask, ClusterState, ElasticJob, NodeRoom, Queues, Running, WaitingJob, worker_task
+from mews.systems.kod2.model import (
+    ClusterState,
+    ElasticJob,
+    NodeRoom,
+    Queues,
+    Running,
+    TaskRequest,
+    WaitingJob,
+    worker_task,
+)
 
 
 def ask(cpu, memory=0.0, pooled=0, nodes=None):
-    return Ask((int(cpu * 1000), int(memory * 2**30), 1), pooled, nodes)
+    return TaskRequest((int(cpu * 1000), int(memory * 2**30), 1), pooled, nodes)
 
 
 def node(name, cpu=10, memory=32, used_cpu=0, pool=None):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mews.systems.kod2.model import ClusterState, Mode, Options, Placed, ScaledIn, ScaledOut, Starved, WaitingJob
 from mews.systems.kod2.placement import could_place, place
 from mews.systems.kod2.policy import decide, next_look_s, published, weight
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 from tests.systems.kod2.queues import ask, cluster, job, node, queues, running
 
 
@@ -310,54 +310,58 @@ def test_the_next_look_is_at_the_first_limit_ahead_and_none_behind_counts():
 
 
 def test_the_whole_job_goes_to_the_tightest_node_that_holds_it():
-    tasks = place(Room(cluster(10, 4, 5)), job("j", 1, ps=1, least=1, wanted=3))
+    tasks = place(FreeRoom(cluster(10, 4, 5)), job("j", 1, ps=1, least=1, wanted=3))
     assert set(tasks.values()) == {"n0"} or set(tasks.values()) == {"n1"}
     where = ClusterState((node("a", 10), node("b", 10, used_cpu=6), node("c", 10, used_cpu=5)))
-    assert set(place(Room(where), job("j", 1, ps=1, least=1, wanted=3)).values()) == {"b"}
+    assert set(place(FreeRoom(where), job("j", 1, ps=1, least=1, wanted=3)).values()) == {"b"}
 
 
 def test_otherwise_nodes_by_idle_share_with_workers_beside_the_server():
     where = ClusterState((node("a", 10, used_cpu=7), node("b", 10, used_cpu=5), node("c", 10, used_cpu=6)))
-    tasks = place(Room(where), job("j", 2, ps=1, least=4, wanted=4))
+    tasks = place(FreeRoom(where), job("j", 2, ps=1, least=4, wanted=4))
     assert tasks == {"ps-0": "b", "worker-0": "b", "worker-1": "b", "worker-2": "c", "worker-3": "c"}
 
 
 def test_fitting_means_an_actual_placement_not_a_sum():
     where = cluster(3, 3)
-    assert could_place(Room(where), job("j", 2, ps=1, least=2))
-    assert not could_place(Room(where), job("j", 2, ps=2, least=2))  # 6 cores of 6, yet no placement
+    assert could_place(FreeRoom(where), job("j", 2, ps=1, least=2))
+    assert not could_place(FreeRoom(where), job("j", 2, ps=2, least=2))  # 6 cores of 6, yet no placement
     assert [type(d) for d in decide(queues(where, waiting=[job("j", 2, ps=2, least=2)]), 0).decisions] == []
 
 
 def test_the_server_is_put_where_the_workers_still_fit():
     # On the idler n1 the server would leave no room for the second worker.
-    assert place(Room(cluster(3, 4)), job("j", 2, ps=3, least=2)) == {"ps-0": "n0", "worker-0": "n1", "worker-1": "n1"}
+    assert place(FreeRoom(cluster(3, 4)), job("j", 2, ps=3, least=2)) == {
+        "ps-0": "n0",
+        "worker-0": "n1",
+        "worker-1": "n1",
+    }
 
 
 def test_memory_and_the_number_of_pods_are_dimensions_too():
     where = ClusterState((node("a", 10, memory=2),))
-    assert not could_place(Room(where), job("j", 0.1, ps=0.1, memory=1.1))
+    assert not could_place(FreeRoom(where), job("j", 0.1, ps=0.1, memory=1.1))
     full = node("a")
     crowded = type(full)(full.name, full.allocatable, (full.free[0], full.free[1], 1))
-    assert not could_place(Room(ClusterState((crowded,))), job("j", 0.1, ps=0.1))
+    assert not could_place(FreeRoom(ClusterState((crowded,))), job("j", 0.1, ps=0.1))
 
 
 def test_devices_are_counted_per_pool_wherever_they_are():
     nodes = (node("a", pool="p"), node("b", pool="p"), node("c"))
-    assert could_place(Room(ClusterState(nodes, {"p": 4})), job("j", pooled=2, least=2))
-    assert not could_place(Room(ClusterState(nodes, {"p": 3})), job("j", pooled=2, least=2))
-    tasks = place(Room(ClusterState(nodes, {"p": 3})), job("j", pooled=1, least=1, wanted=9))
+    assert could_place(FreeRoom(ClusterState(nodes, {"p": 4})), job("j", pooled=2, least=2))
+    assert not could_place(FreeRoom(ClusterState(nodes, {"p": 3})), job("j", pooled=2, least=2))
+    tasks = place(FreeRoom(ClusterState(nodes, {"p": 3})), job("j", pooled=1, least=1, wanted=9))
     assert sorted(task for task in tasks if task != "ps-0") == ["worker-0", "worker-1", "worker-2"]
     assert "c" not in tasks.values()
     two = ClusterState((node("a", pool="p"), node("b", pool="q")), {"p": 1, "q": 2})
-    tasks = place(Room(two), job("j", pooled=1, least=1, wanted=9))
+    tasks = place(FreeRoom(two), job("j", pooled=1, least=1, wanted=9))
     assert sorted(node for task, node in tasks.items() if task != "ps-0") == ["a", "b", "b"]
 
 
 def test_only_nodes_that_the_pods_may_run_on_are_taken():
     what = job("j")
     bound = type(what)("j", 0.0, what.fixed, ask(1, 1, nodes=frozenset({"n1"})), 1, 1, 1)
-    assert place(Room(cluster(10, 10)), bound)["worker-0"] == "n1"
+    assert place(FreeRoom(cluster(10, 10)), bound)["worker-0"] == "n1"
 
 
 # The literal pseudocode
@@ -414,5 +418,5 @@ def test_parts_can_be_switched_off():
     assert decide(state, 31, Options(preemption=False)).decisions == ()
     grow = queues(cluster(9), running=[running(job("j", most=3), "n0", "n0")])
     assert decide(grow, 31, Options(scale_out=False)).decisions == ()
-    spread = place(Room(cluster(10, 10, 10)), job("j", wanted=2), affinity=False)
+    spread = place(FreeRoom(cluster(10, 10, 10)), job("j", wanted=2), affinity=False)
     assert len(set(spread.values())) == 3

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from mews.systems.kod2.experiment.simulation import TrainingSimulation, TrainJob
 from mews.systems.kod2.model import (
-    Ask,
     ClusterState,
     ElasticJob,
     NodeRoom,
@@ -15,12 +14,13 @@ from mews.systems.kod2.model import (
     Running,
     ScaledIn,
     ScaledOut,
+    TaskRequest,
     WaitingJob,
     is_worker,
 )
 from mews.systems.kod2.placement import could_place, place
 from mews.systems.kod2.policy import decide
-from mews.systems.kod2.room import Room
+from mews.systems.kod2.room import FreeRoom
 from mews.systems.kod2.training import TrainingShape
 
 CPUS = st.integers(1, 12)
@@ -40,8 +40,8 @@ def job_lists(draw, servers=0):
         least = draw(st.integers(1, 3))
         wanted = least + draw(st.integers(0, 4))
         most = wanted + draw(st.integers(0, 4))
-        fixed = tuple((f"ps-{i}", Ask((draw(CPUS) * 500, 1, 1))) for i in range(draw(st.integers(servers, 2))))
-        worker = Ask((draw(CPUS) * 500, draw(st.integers(1, 4)), 1))
+        fixed = tuple((f"ps-{i}", TaskRequest((draw(CPUS) * 500, 1, 1))) for i in range(draw(st.integers(servers, 2))))
+        worker = TaskRequest((draw(CPUS) * 500, draw(st.integers(1, 4)), 1))
         jobs.append(ElasticJob(f"j{number}", draw(st.integers(0, 200)) * 1.0, fixed, worker, least, wanted, most))
     return jobs
 
@@ -53,7 +53,7 @@ def hold_to_the_rules(cluster, running):
         assert runner.job.minimum <= count <= runner.job.maximum
         assert set(dict(runner.job.fixed)) <= set(runner.tasks)
         assert 0 in runner.workers
-    room = Room(cluster, running.values())
+    room = FreeRoom(cluster, running.values())
     assert all(amount >= 0 for free in room.free for amount in free)
 
 
@@ -100,7 +100,7 @@ def test_every_job_that_fits_alone_ends(cluster, jobs, backfill):
     given_jobs = [TrainJob(job, TrainingShape(steps=50.0)) for job in jobs]
     outcome = TrainingSimulation(cluster, given_jobs, options=Options(backfill=backfill)).run()
     for job in jobs:
-        if could_place(Room(cluster), job):
+        if could_place(FreeRoom(cluster), job):
             assert outcome.lives[job.key].ended_s is not None
         else:
             assert outcome.lives[job.key].started_s is None
@@ -111,8 +111,8 @@ def test_every_job_that_fits_alone_ends(cluster, jobs, backfill):
 def test_with_one_server_a_placement_is_found_exactly_when_there_is_one(cluster, jobs):
     for job in jobs:
         one = ElasticJob(job.key, 0.0, job.fixed[:1], job.worker, job.minimum, job.minimum, job.minimum)
-        assert could_place(Room(cluster), one) == _brute(cluster, one)
-        tasks = place(Room(cluster), one)
+        assert could_place(FreeRoom(cluster), one) == _brute(cluster, one)
+        tasks = place(FreeRoom(cluster), one)
         if tasks is not None:
             assert sum(map(is_worker, tasks)) == one.minimum
             hold_to_the_rules(cluster, {one.key: Running(one, tasks)})
@@ -121,7 +121,7 @@ def test_with_one_server_a_placement_is_found_exactly_when_there_is_one(cluster,
 def _brute(cluster, job):
     """Every node for the server, as many workers as go anywhere."""
     for home in cluster.nodes if job.fixed else (None,):
-        room = Room(cluster)
+        room = FreeRoom(cluster)
         if home is not None:
             if not room.fits(room.index[home.name], job.fixed[0][1]):
                 continue

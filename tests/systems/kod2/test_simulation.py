@@ -12,7 +12,7 @@ from mews.systems.kod2.experiment.cells import Assumptions, cells, cluster, jobs
 from mews.systems.kod2.experiment.default_scheduler import Scoring, SimulatedScheduler
 from mews.systems.kod2.experiment.run import VARIANTS, mean_of, numbers_of, simulate
 from mews.systems.kod2.experiment.simulation import Costs, TrainingSimulation, TrainJob
-from mews.systems.kod2.model import Ask, ElasticJob, NodeRoom
+from mews.systems.kod2.model import ElasticJob, NodeRoom, TaskRequest
 from mews.systems.kod2.training import TrainingShape, environment_in, loss, speed
 from tests.systems.kod2.whole_stack import baseline_lives, elastic_lives
 
@@ -20,7 +20,7 @@ GIB = 2**30
 
 
 def train_job(name, *, workers, cores=2, at=0.0, steps=100.0, least=1, most=None):
-    server, worker = Ask((1000, GIB, 1)), Ask((cores * 1000, GIB, 1))
+    server, worker = TaskRequest((1000, GIB, 1)), TaskRequest((cores * 1000, GIB, 1))
     return TrainJob(
         ElasticJob(name, at, (("ps-0", server),), worker, least, workers, most or workers), TrainingShape(steps=steps)
     )
@@ -121,7 +121,7 @@ def test_what_waits_is_tried_whenever_a_pod_leaves_so_that_small_pods_pass_large
     clock = [0.0]
     scheduler = scheduler_of(4, clock)
     for name, cores in (("a", 2), ("b", 2), ("large", 4), ("small", 1)):
-        scheduler.add(name, Ask((cores * 1000, GIB, 1)))
+        scheduler.add(name, TaskRequest((cores * 1000, GIB, 1)))
         clock[0] += 1.0
     assert [pod.name for pod in scheduler.decide()] == ["a", "b"]
     clock[0] = 100.0
@@ -137,10 +137,10 @@ def test_what_waits_is_tried_whenever_a_pod_leaves_so_that_small_pods_pass_large
 def test_what_waits_is_tried_by_its_last_refusal_not_by_its_age():
     clock = [0.0]
     scheduler = scheduler_of(4, clock)
-    scheduler.add("holds", Ask((4000, GIB, 1)))
+    scheduler.add("holds", TaskRequest((4000, GIB, 1)))
     scheduler.decide()
     for name in ("older", "younger"):
-        scheduler.add(name, Ask((3000, GIB, 1)))
+        scheduler.add(name, TaskRequest((3000, GIB, 1)))
         scheduler.decide()
         clock[0] += 10.0
     while (due_s := scheduler.next_s()) is not None and due_s <= 300.0:  # the older one's turn, whatever happens

@@ -9,7 +9,7 @@ from mews.harness.clusters import open_cluster
 from mews.kube.api.objects import name_of, seconds
 from mews.systems.kod2.experiment.cells import Assumptions, jobs_of
 from mews.systems.kod2.experiment.default_scheduler import Scoring
-from mews.systems.kod2.experiment.simulation import Life
+from mews.systems.kod2.experiment.simulation import JobLife
 from mews.systems.kod2.install import TFJOBS
 from tests.systems.kod2.test_operator import cluster_doc
 
@@ -21,7 +21,7 @@ def elastic_lives(model, batch, seed):
 
 def baseline_lives(
     model: str, batch: int, seed: int, scoring: Scoring, given: Assumptions | None = None
-) -> dict[str, Life]:
+) -> dict[str, JobLife]:
     """The baseline's, under the default scheduler with that scoring."""
     given = given or Assumptions()
     scenario = cluster_doc({"scoring": scoring.value}, scheduling="tf-operator")
@@ -58,7 +58,7 @@ def _life(job):
     elastic = job["status"]["elastic"]
     since_s = seconds(elastic["waitingSince"])
     dead = any((c["type"], c["status"]) == ("Failed", "True") for c in job["status"]["conditions"])
-    return Life(0.0, ended_s=seconds(elastic["finishedAt"]) - since_s, dead=dead)
+    return JobLife(0.0, ended_s=seconds(elastic["finishedAt"]) - since_s, dead=dead)
 
 
 def tfjob_of(entry, *, deadline_s=None):

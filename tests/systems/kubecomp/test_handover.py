@@ -8,7 +8,7 @@ from mews.systems.kubecomp.config import Timing
 from mews.systems.kubecomp.handover import Handover
 from mews.systems.kubecomp.holders import GpuHolders
 from mews.systems.kubecomp.node_devices import LocalDevice, NodeDevices
-from mews.systems.kubecomp.records import TakenOut, WithdrawRequest
+from mews.systems.kubecomp.records import RemovedDevice, WithdrawRequest
 from tests.systems.kubecomp.world import virtual
 
 GPU = LocalDevice("0-000100", "GPU-1", "A", "000100")
@@ -105,7 +105,7 @@ async def test_a_device_that_is_not_asked_for_any_more_is_not_said_to_be_off():
 @virtual
 async def test_what_is_off_the_bus_is_forgotten_only_once_its_chassis_was_read():
     node = Node()
-    node.book.out[GPU.gpuid] = TakenOut(GPU.uuid, "0000:20:00.0", "0000:1f:00.0", persistence=False)
+    node.book.out[GPU.gpuid] = RemovedDevice(GPU.uuid, "0000:20:00.0", "0000:1f:00.0", persistence=False)
     node.handover.watch([], round_begun=0, is_whole=False)
     assert list(node.book.out) == [GPU.gpuid], "its chassis is down since this incarnation began"
     node.handover.watch([], round_begun=1)

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 from mews.kube.chassis.port import DeviceRecord, Listing
-from mews.systems.kubecomp.listing import Belief, judge
+from mews.systems.kubecomp.listing import KnownChassis, judge
 
 
 def record(device: str, port: str | None = "1", kind: str = "GPU") -> DeviceRecord:
     return DeviceRecord(device, f"GPU-{device}", port, kind)
 
 
-def read(belief: Belief, *records: DeviceRecord) -> Belief:
+def read(belief: KnownChassis, *records: DeviceRecord) -> KnownChassis:
     return judge(belief, Listing(records), kind="GPU", vanish_reads=3)
 
 
-FOUR = read(Belief(), *map(record, "abcd"))
+FOUR = read(KnownChassis(), *map(record, "abcd"))
 
 
 def test_a_full_listing_is_believed() -> None:
@@ -22,7 +22,7 @@ def test_a_full_listing_is_believed() -> None:
 
 
 def test_nothing_is_known_before_the_first_reading() -> None:
-    assert not Belief().is_full
+    assert not KnownChassis().is_full
     assert FOUR.is_full
 
 
@@ -57,5 +57,5 @@ def test_an_empty_listing_never_empties_the_belief() -> None:
 
 
 def test_only_devices_of_the_pooled_kind_count() -> None:
-    mixed = judge(Belief(), Listing((record("a"), record("n", kind="NIC"))), kind="NIC", vanish_reads=3)
+    mixed = judge(KnownChassis(), Listing((record("a"), record("n", kind="NIC"))), kind="NIC", vanish_reads=3)
     assert sorted(mixed.devices) == ["n"]

@@ -95,7 +95,7 @@ class WatchInbox:
 
     __slots__ = ("_after", "_alarm", "_ended", "_events", "_waiter", "backlog", "bucket", "selection", "shelf")
 
-    def __init__(self, shelf: Shelf, selection: Selection, after: int) -> None:
+    def __init__(self, shelf: ResourceShelf, selection: Selection, after: int) -> None:
         self.shelf = shelf
         self.selection = selection
         self._after = after
@@ -190,7 +190,7 @@ def order_of(key: Key) -> tuple[str, str]:
     return f"{key[0]}/", key[1]
 
 
-class Shelf:
+class ResourceShelf:
     """The objects of one resource."""
 
     def __init__(self, history: int = HISTORY) -> None:

@@ -24,7 +24,7 @@ from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
-from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, Shelf, WatchInbox, order_of
+from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, ResourceShelf, WatchInbox, order_of
 from mews.kube.emulated.apiserver.store.views import all_shown, view_of
 
 _SNAPSHOTS = 64
@@ -79,7 +79,7 @@ class Store:
         self._reviews = 0
         self._other = random.Random("parts of objects")
         self._history = history
-        self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._shelves: dict[tuple[str, str], ResourceShelf] = {}
         self._version = 1
         self._snapshots: OrderedDict[_Page, tuple[float, Sequence[Object]]] = OrderedDict()
         self._listeners: list[CommitListener] = []
@@ -89,21 +89,21 @@ class Store:
         """The resourceVersion of the last write."""
         return self._version
 
-    def shelf(self, kind: Kind) -> Shelf:
+    def shelf(self, kind: Kind) -> ResourceShelf:
         """Where a kind's objects are."""
         shelf = self._shelves.get(kind.storage)
         if shelf is None:
-            shelf = self._shelves[kind.storage] = Shelf(self._history)
+            shelf = self._shelves[kind.storage] = ResourceShelf(self._history)
             if kind.custom:  # before its definition there was nothing to watch
                 shelf.compact(self._version)
         return shelf
 
-    def filled(self, group: str, plural: str) -> Shelf | None:
+    def filled(self, group: str, plural: str) -> ResourceShelf | None:
         """The shelf of a resource, None where it is empty: admission asks that for each write."""
         shelf = self._shelves.get((group, plural))
         return shelf if shelf is not None and len(shelf) else None
 
-    def shelves(self) -> Iterator[tuple[tuple[str, str], Shelf]]:
+    def shelves(self) -> Iterator[tuple[tuple[str, str], ResourceShelf]]:
         """Yield every resource's key with its objects."""
         yield from list(self._shelves.items())
 

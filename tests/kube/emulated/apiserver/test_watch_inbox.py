@@ -10,11 +10,11 @@ from mews.kube.client.port import EventType, WatchEvent
 from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import Registry
 from mews.kube.emulated.apiserver.store.selection import select
-from mews.kube.emulated.apiserver.store.shelf import Shelf
+from mews.kube.emulated.apiserver.store.shelf import ResourceShelf
 
 
 def inbox():
-    return Shelf().subscribe(select(Registry(BUILTIN).of(NAMESPACES)), 1)
+    return ResourceShelf().subscribe(select(Registry(BUILTIN).of(NAMESPACES)), 1)
 
 
 EVENT = WatchEvent(EventType.ADDED, {"metadata": {"name": "a"}})

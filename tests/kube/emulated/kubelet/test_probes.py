@@ -13,7 +13,7 @@ from mews.kube.api.objects import Object, condition_of
 from mews.kube.api.resources import PODS
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import Exec, GrpcCheck, HttpGet, Sleep, TcpSocket, action_of, timed_out
-from mews.kube.emulated.kubelet.probe import LIVENESS, READINESS, Tally, probes_of
+from mews.kube.emulated.kubelet.probe import LIVENESS, READINESS, ProbeTally, probes_of
 from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -273,7 +273,7 @@ def test_no_probe_is_asked_of_a_pod_that_is_being_deleted() -> None:
 )
 def test_results_in_a_row_make_a_verdict(kind: str, answers: list[bool], verdicts: list[bool | None]) -> None:
     spec = {"name": "main", f"{kind}Probe": {**WEB, "successThreshold": 1 if kind == LIVENESS else 2}}
-    tally = Tally(probes_of(spec)[0])
+    tally = ProbeTally(probes_of(spec)[0])
     assert [tally.take(answer) for answer in answers] == verdicts
     assert tally.held is (kind == LIVENESS)
 

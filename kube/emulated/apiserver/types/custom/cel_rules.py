@@ -368,14 +368,14 @@ def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: st
 
 
 def _names(rule: _Rule, checks: _Checks, new: Any, old: Any) -> dict[str, Any]:
-    from mews.kube.cel.values import NOTHING, Some
+    from mews.kube.cel.values import NOTHING, SomeValue
     from mews.kube.emulated.apiserver.types.cel_types import value_of
 
     found = {"self": value_of(new, checks.schema, is_root=checks.is_root)}
     if rule.looks_back or rule.given.get("messageExpression"):
         before = value_of(old, checks.schema, is_root=checks.is_root) if old is not None else None
         if rule.given.get("optionalOldSelf"):
-            found["oldSelf"] = Some(before) if old is not None else NOTHING
+            found["oldSelf"] = SomeValue(before) if old is not None else NOTHING
         elif old is not None:
             found["oldSelf"] = before
     return found

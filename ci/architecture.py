@@ -144,6 +144,7 @@ BOXES: Mapping[str, Box] = {
                 "environment",
                 "listening",
                 "names",
+                "old_names",
                 "own_files",
                 "project",
                 "registry",

@@ -28,6 +28,7 @@
 75 every line has a known name and all its fields         ``vocabulary``
 76 what is done to a pod or a node has its event          ``reported``
 89 a refused pod is bound when something happens          ``prompted``
+96 a host sees what its chassis does to its devices       ``host_sights``
 == =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.

@@ -17,6 +17,7 @@ _HELD = ("attached", "detached", "edited", "inserted", "removed", "link-down", "
 """The lines that ``events-out-of-order`` holds back: what a host would act on. They are written in true order."""
 _UNLESS_REFUSED = ("half-applied-attach", "layout-busy", "never-trains", "wrong-uuid", "lying-result")
 """Kinds that let an operation pass which is refused as it begins."""
+_NAMING = "wrong-uuid"
 _CANCELLED = "cancelled"
 _ANSWERS = {"dropped-connection": "dropped", "timeout": "dropped", "http-error": "error", "token-ends": "error"}
 _WITHOUT_EFFECT = {"dropped-connection": "after", "timeout": "after", "http-error": "before", "token-ends": "after"}
@@ -38,6 +39,8 @@ class _Box(Struct):
     fired: dict[int, list[tuple[Line, DeclaredFault | None]]] = field(default_factory=dict)
     under_way: dict[int, _Operation] = field(default_factory=dict)
     is_down: bool = False
+    renamed: dict[str, tuple[DeclaredFault | None, float]] = field(default_factory=dict)
+    """Device -> the fault on its last operation that names its UUID, and when that was finished."""
     held: int = 0
     """Changes that some fault holds back and that are still to be written."""
 
@@ -47,7 +50,8 @@ class FaultStrikes(Invariant[ObservedState]):
     neither spent nor ended, affects each attach or detach that its spec admits. It first lets pass as many operations
     as it skips. Its line ``fired`` comes before the operation begins, and is never about another one. A fault that
     holds back a change of the table fires before that change. An answer states what happened. Only faults cause
-    ``dropped``, ``error`` and lies, and the fault shows it (contract chassis.md section 6)."""
+    ``dropped``, ``error`` and lies, and the fault shows it (contract chassis.md section 6). A fault that names the UUID
+    of what is attached gives the device that UUID."""
 
     number = 73
     name = "a fault strikes what it was declared for, and an answer is wrong by a fault alone"
@@ -55,6 +59,7 @@ class FaultStrikes(Invariant[ObservedState]):
     events = frozenset(
         {("fault", event) for event in ("added", "fired", "cleared")}
         | {("chassis", event) for event in (*_BEGUN, *_HELD, "operation-finished", "down", "up", "table")}
+        | {("chassis", "device-changed")}
         | {("component", event) for event in ("killed", "crashed", "started")}
     )
 
@@ -88,6 +93,8 @@ class FaultStrikes(Invariant[ObservedState]):
             yield from self._begin(box, line)
         elif line.event == "operation-finished":
             yield from self._finish(box, line)
+        elif line.event == "device-changed":
+            yield from _renamed(box, line)
         elif line.event in _HELD:
             yield from self._not_held(box, line)
         else:
@@ -137,6 +144,8 @@ class FaultStrikes(Invariant[ObservedState]):
         if operation.interrupted or box.is_down or not self._are_faults_known(line.actor):
             return
         wrong = _answered(line, operation.fired) or _shown(line, operation)
+        renaming = (known for _, known in operation.fired if known is not None and known.kind == _NAMING)
+        box.renamed[line.fields["device"]] = next(renaming, None), line.t
         if wrong:
             what = f"{line.fields['kind']} of {line.fields['device']} {wrong}"
             self._doubts.add(line, Breach((line.actor, str(line.number), "answer"), what, line, after=begun))
@@ -153,6 +162,15 @@ class FaultStrikes(Invariant[ObservedState]):
 
     def _are_faults_known(self, actor: str) -> bool:
         return not self._faults.known.get(actor) or bool(self._faults.at(actor))
+
+
+def _renamed(box: _Box, line: Line) -> Iterator[Breach]:
+    """A device whose UUID a fault sets has the one that the fault names."""
+    fault, finished_s = box.renamed.pop(line.fields["device"], (None, 0.0))
+    wanted = None if fault is None or finished_s != line.t else fault.spec.get("uuid")
+    if fault is not None and wanted is not None and line.fields["uuid"] != wanted:
+        what = f"{line.fields['device']} is shown as {line.fields['uuid']!r}, and fault {fault.kind} says {wanted!r}"
+        yield Breach((line.actor, str(line.number)), what, line, after=fault.added)
 
 
 def _admits(fault: DeclaredFault, kind: str, line: Line) -> bool:

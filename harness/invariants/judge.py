@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.fault_strikes import FaultStrikes
 from mews.harness.invariants.fault_windows import LATE, FaultWindows
 from mews.harness.invariants.host_layers import HostLayers
+from mews.harness.invariants.host_sights import HostSights
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
 from mews.harness.invariants.kubelet_reports import KubeletReports
@@ -79,10 +81,16 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     74: LayerStrikes,
     76: Reports,
     89: Prompted,
+    96: HostSights,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; 75 is the
 oracle's, as a judge alone may be fed lines with no more fields than its laws look at. A system's have other numbers."""
 OWN = frozenset({*LAWS, Watches.number, Scheduled.number, Stranded.number, Vocabulary.number})
+
+RECENT = 2_000
+"""Of so many lines the judge finds the first one after a moment."""
+AT_ONCE_S = 1e-6
+"""Times are sums of seconds: what differs less is one moment."""
 
 
 class InvariantJudge:
@@ -121,6 +129,7 @@ class InvariantJudge:
                 self._of_events.setdefault(event, []).append(law)
         self._of_time = [law for law in laws if type(law).on_time is not Invariant.on_time]
         self._of_objects = [law for law in laws if type(law).on_objects is not Invariant.on_objects]
+        self._recent: deque[Line] = deque(maxlen=RECENT)
         self._report = report
         self._found: set[tuple[int, tuple[str, ...]]] = set()
 
@@ -128,6 +137,7 @@ class InvariantJudge:
         """Judge one journal line."""
         if line.layer == "invariant":
             return
+        self._recent.append(line)
         self.state.windows.take(line)
         self.state.world.take(line)
         for law in (*self._of_lines, *self._of_events.get((line.layer, line.event), ())):
@@ -189,9 +199,17 @@ class InvariantJudge:
             return  # what is late then, and still is not done when its time has come again, is found then
         self._found.add(finding)
         if not self.state.windows.excused(law.number, t, breach.device):
-            violation = Violation(law.number, law.name, breach.what, t, breach.first, breach.after, breach.known)
+            overdue = None if breach.due_s is None else self._first_after(breach.due_s)
+            violation = Violation(
+                law.number, law.name, breach.what, t, breach.first, breach.after, breach.known, overdue=overdue
+            )
             (self.known if breach.known else self.violations).append(violation)
             self._report(violation)
+
+    def _first_after(self, t: float) -> Line | None:
+        """The first line after that moment, where the lines back to then are remembered."""
+        later = [line for line in self._recent if line.t > t + AT_ONCE_S]
+        return later[0] if later and (len(later) < len(self._recent) or later[0].number == 0) else None
 
 
 def _distinct(theirs: Iterable[Invariant[Any]]) -> list[Invariant[Any]]:

@@ -120,7 +120,8 @@ class KubeletReports(Invariant[ObservedState]):
             return
         for pod, line in self._unreported.items():
             what = f"no event tells that {line.fields['container']} of {pod} started"
-            yield Breach((pod, str(line.number)), what, self._followed.get(pod, line), after=line)
+            first = self._followed.get(pod, line)
+            yield Breach((pod, str(line.number)), what, first, after=line, due_s=line.t)
         self._unreported.clear()
         self._followed.clear()
 

@@ -54,7 +54,7 @@ class NodeTaints(Invariant[ObservedState]):
             del self._doubts[node]
             has = ", ".join(sorted(self._taints[node])) or "none"
             what = f"{node} is Ready {ready.fields.get('status')} for more than {_WITHIN_S:g} s with taints: {has}"
-            yield Breach((node, str(ready.number)), what, ready)
+            yield Breach((node, str(ready.number)), what, ready, due_s=ready.t)
 
     def _agrees(self, node: str) -> bool:
         if node not in self._ready or node not in self._taints:

@@ -93,7 +93,8 @@ class PodConditions(Invariant[ObservedState]):
                 if t <= due_s:
                     self._next_s = min(self._next_s, due_s)
                 else:
-                    yield Breach((uid, what), f"{pod.name} is not {what} {t - line.t:.1f} s after {line.event}", line)
+                    text = f"{pod.name} is not {what} {t - line.t:.1f} s after {line.event}"
+                    yield Breach((uid, what), text, line, due_s=line.t)
 
     def _pod(self, line: Line) -> None:
         uid, fields = str(line.fields.get("uid")), line.fields

@@ -92,7 +92,8 @@ class SchedulerReports(Invariant[ObservedState]):
                 if state.windows.excused(LATE, line.t):
                     continue  # lost or late; this may be judged long after
                 what = f"{pod} is {line.event}, and no event {reason} says so"
-                yield Breach((pod, reason, str(line.number)), what, self._followed.pop(pod, line), after=line)
+                first = self._followed.pop(pod, line)
+                yield Breach((pod, reason, str(line.number)), what, first, after=line, due_s=line.t)
 
     def _component(self, line: Line) -> None:
         if line.actor.startswith("kubelet/"):

@@ -94,7 +94,7 @@ class SilentNodes(Invariant[ObservedState]):
                 continue
             del self._gone[node]
             what = f"{node} is not called unknown {t - gone.t:.1f} s after its kubelet was {gone.event}"
-            yield Breach((node, str(gone.number)), what, gone)
+            yield Breach((node, str(gone.number)), what, gone, due_s=due_s)
 
 
 def _due_s(gone: Line, state: ObservedState) -> float:

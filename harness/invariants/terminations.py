@@ -66,7 +66,7 @@ class Terminations(Invariant[ObservedState]):
                 self._next_s = min(self._next_s, due_s)
             else:
                 waited = f"{t - each.begun.t:.1f} s (grace {each.grace_s:g} s, bound {bound_s:g} s)"
-                yield Breach((uid,), f"{each.pod} is Terminating for {waited}", each.begun)
+                yield Breach((uid,), f"{each.pod} is Terminating for {waited}", each.begun, due_s=due_s)
 
     def _pod(self, line: Line) -> None:
         uid, fields = line.fields["uid"], line.fields

@@ -81,13 +81,15 @@ WORDS: Mapping[tuple[str, str], Fields] = {
 }
 """As ``mews.harness.journal`` lists them."""
 
+_NO_WORDS = ("('", '("', "<", "None")
+"""So begin tuples and objects of Python."""
 _LAYERS = frozenset(layer for layer, _ in WORDS)
 
 
 class Vocabulary(Invariant[ObservedState]):
     """Every reader of a journal, above all the laws, relies on these names. A reader would overlook an event with an
     unknown name or without a field. A host's line about a device names the device and its address. An event that a
-    component reports has a message."""
+    component reports has a message, which is no value of Python's."""
 
     number = 75
     name = "every line of hardware, kubelets and faults has a known name and all its fields"
@@ -96,7 +98,7 @@ class Vocabulary(Invariant[ObservedState]):
     def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
         """Judge one line; of all lines, so that most must cost nothing."""
         if line.layer not in _LAYERS:
-            if line.event == "event" and not line.fields["message"]:
+            if line.event == "event" and (not line.fields["message"] or line.fields["message"].startswith(_NO_WORDS)):
                 what = f"{line.actor} reports {line.fields['reason']} of {line.fields['object']} without a word"
                 return (Breach((line.actor, line.fields["reason"], "message"), what, line),)
             return ()

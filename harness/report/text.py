@@ -86,7 +86,11 @@ def details(run: Run) -> Iterator[str]:
 
 def _broken_by(violation: Mapping[str, Any]) -> Iterator[str]:
     """The lines that a violation names."""
-    for place, says in (("first", "first broken by"), ("after", "it should have come after")):
+    for place, says in (
+        ("first", "first broken by"),
+        ("after", "it should have come after"),
+        ("overdue", "it was due before"),
+    ):
         line = violation.get(place)
         if line is not None:
             what = f"{line['layer']} {line['actor']} {line['event']}"

@@ -33,8 +33,8 @@ def chain_of(lines: Sequence[Line], about: Sequence[str]) -> tuple[Line, ...]:
 
 
 def stop_of(chain: Sequence[Line]) -> Line | None:
-    """Where a chain stops: at the first refusal in it, else at the first complaint of a kubelet, else at its last
-    link."""
+    """Where a chain stops: at the first refusal in it, else at the first complaint of what runs on a node, else at its
+    last link."""
     refused = next((line for line in chain if line.event == _REFUSED), None)
     complained = next((line for line in chain if _complains(line)), None)
     return refused or complained or (chain[-1] if chain else None)
@@ -112,7 +112,7 @@ def _without_renewals(lines: Sequence[Line]) -> Sequence[Line]:
 
 
 def _complains(line: Line) -> bool:
-    return line.event == "event" and line.fields.get("type") == "Warning" and line.actor.startswith("kubelet/")
+    return line.event == "event" and line.fields.get("type") == "Warning" and "/" in line.actor
 
 
 def _is_of(pod: str, thing: str) -> bool:

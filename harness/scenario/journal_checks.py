@@ -21,7 +21,10 @@ async def journal(stage: StepContext, expected: JournalExpectation) -> Finding:
     lines = [line.as_dict() for line in written]
     for pattern in expected.occurs:
         if not _like(pattern, lines):
-            return Finding(False, f"a journal line {show(pattern)}", _closest(pattern, lines))
+            near = _near(pattern, lines)
+            seen = f"none; the last of its kind: {show(near, 300)}" if near else "none of that layer and event"
+            line = _number(near, written, lines) if near else None
+            return Finding(False, f"a journal line {show(pattern)}", seen, line=line)
     for pattern in expected.never:
         found = _like(pattern, lines)
         if found:
@@ -30,7 +33,10 @@ async def journal(stage: StepContext, expected: JournalExpectation) -> Finding:
     missing = _out_of_order(expected.order, lines)
     if missing is not None:
         before = show(expected.order[missing - 1]) if missing else "the start"
-        return Finding(False, f"a journal line {show(expected.order[missing])} after {before}", "none after it")
+        early = _like(expected.order[missing], lines)
+        seen = f"none after it; the last before it: {show(early[-1], 300)}" if early else "none"
+        line = _number(early[-1], written, lines) if early else None
+        return Finding(False, f"a journal line {show(expected.order[missing])} after {before}", seen, line=line)
     for entry in expected.count:
         found = _like(entry.of, lines)
         number = len(found)
@@ -59,11 +65,10 @@ def _number(wanted: dict[str, Any], written: Sequence[Line], lines: list[dict[st
     return next(line.number for line, shown in zip(written, lines, strict=True) if shown is wanted)
 
 
-def _closest(pattern: Entry, lines: list[dict[str, Any]]) -> str:
-    near = [
-        line for line in lines if all(line.get(key) == pattern[key] for key in ("layer", "event") if key in pattern)
-    ]
-    return f"none; the last of its kind: {show(near[-1], 300)}" if near else "none of that layer and event"
+def _near(pattern: Entry, lines: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The last line of its kind: of its layer and event."""
+    kind = [(key, pattern[key]) for key in ("layer", "event") if key in pattern]
+    return next((line for line in reversed(lines) if all(line.get(key) == value for key, value in kind)), None)
 
 
 def _out_of_order(order: tuple[Entry, ...], lines: list[dict[str, Any]]) -> int | None:

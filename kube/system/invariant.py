@@ -52,7 +52,8 @@ class Breach(Struct, frozen=True):
     """A law does not hold. ``device`` (a GPUID) narrows which faults may excuse it; ``key`` makes it one finding
     however often it is seen; ``first`` is the event that broke it, and ``after`` the event that had to come before it:
     the last one that the law counted on, or None where there is none. ``known``: why a published system breaks this law
-    by design, in one sentence; the run reports such a breach and does not fail for it."""
+    by design, in one sentence; the run reports such a breach and does not fail for it. ``due_s``: of
+    something that did not come, the moment by which it was due; the first line after it is named."""
 
     key: tuple[str, ...]
     what: str
@@ -60,6 +61,7 @@ class Breach(Struct, frozen=True):
     device: str | None = None
     after: Line | None = None
     known: str = ""
+    due_s: float | None = None
 
 
 class ClusterObjects(Struct, frozen=True):

@@ -79,5 +79,6 @@ class ReportedActs(Invariant[RunState]):
             if self.of_time and state.clock_from(self.number, owed.act.t) > owed.act.t:
                 continue  # lost or late; this may be judged long after
             what = f"{owed.act.event} of {about}, and no event {reason} reports it"
-            yield Breach((about, reason), what, owed.follower or line or owed.act, after=owed.act)
+            first = owed.follower or line or owed.act
+            yield Breach((about, reason), what, first, after=owed.act, due_s=owed.act.t)
         self._owed.clear()

@@ -45,7 +45,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A line that a verdict names as ``first`` or ``after``, and by which law or check."""
+    """A line that a verdict names as ``first``, ``after`` or ``overdue``, and by which law or check."""
 
     line: int
     by: str
@@ -155,7 +155,7 @@ def _scenario(world: World) -> Any:
     cited = [
         Citation(each[place]["line"], f"law {each['invariant']}")
         for each in violations
-        for place in ("first", "after")
+        for place in ("first", "after", "overdue")
         if each.get(place) is not None
     ]
     failure = result.failure or {}
@@ -174,7 +174,7 @@ def _case(world: World) -> Any:
     cited = [
         Citation(line.number, f"law {each.invariant}")
         for each in violations
-        for line in (each.first, getattr(each, "after", None))
+        for line in (each.first, each.after, each.overdue)
         if line is not None
     ]
     crashes = [Citation(line.number, "crash") for line in outcome.crashes]

@@ -9,6 +9,7 @@ from mews.systems.kod2.config import OperatorConfig, Scheduling
 from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.laws.announced import Announced
 from mews.systems.kod2.laws.exits import ExitsAreReported
+from mews.systems.kod2.laws.followed import FollowsUp
 from mews.systems.kod2.laws.placed import PlacementsAgree
 from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
@@ -49,4 +50,5 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         Announced(),
         ExitsAreReported(jobs),
         ServicesGoWithTasks(jobs),
+        FollowsUp(jobs),
     )

@@ -71,7 +71,7 @@ class ExitsAreReported(Invariant[RunState]):
             del self._owed[key, name]
             self._reported.add((key, name))
             what = f"{ended.actor} succeeded, and no event {_REASON} of tfjob/{key} tells it"
-            yield Breach((key, name), what, ended)
+            yield Breach((key, name), what, ended, due_s=ended.t)
 
     def _close(self, key: str) -> None:
         job = self._jobs.of(key)

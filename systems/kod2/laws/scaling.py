@@ -24,6 +24,8 @@ REFUSALS = 5
 """So often in a row a node may turn a task away before its job gives the room back (contract kod2.md section 1)."""
 
 _ROUNDING_S = 0.002
+_PROMPT_S = 0.5
+"""So much later than its back-off ends an operator has made a pod anew that nothing keeps from it."""
 _LEADER = "worker-0"
 _GIVES = re.compile(r"^gives (?P<tasks>.+) for (?P<key>[^;]+); ")
 
@@ -231,15 +233,18 @@ class _Tries(Struct):
 
 
 class RetriesBounded(Invariant[RunState]):
-    """A task that its node refuses is made again after 1, 2, 4 … s. After ``REFUSALS`` refusals in a row, its job gives
-    the room back, and is held back for twice as long each time. A program that fails is tried as often as
-    ``backoffLimit`` allows."""
+    """A task that its node refuses is made again after 1, 2, 4 … s, not earlier and not later. After ``REFUSALS``
+    refusals in a row, its job gives the room back, and is held back for twice as long each time. The job comes back
+    after that time, unless something happens during it. A program that fails is tried as often as ``backoffLimit``
+    allows."""
 
     number = 66
     name = "what fails is tried again later and later, and not for ever"
     events = frozenset(
         {("kubelet", "rejected"), ("kubelet", "container-started"), ("api", "phase"), *JobBooks.events}
         | {("component", "started"), ("component", "killed"), ("component", "crashed")}
+        | JobBooks.of_nodes
+        | {("api", "deleting")}
     )
 
     def __init__(self, jobs: JobBooks, *, gives_back: bool = True) -> None:
@@ -248,9 +253,12 @@ class RetriesBounded(Invariant[RunState]):
         self._gives_back = gives_back
         self._tries: dict[str, _Tries] = {}
         self._failures: dict[str, int] = {}
+        self._last: Line | None = None
+        """The last line by which there may be room for a job."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge pods that are made anew, and jobs that come back."""
+        before, self._last = self._last, line
         job = self._jobs.take(line)
         if line.layer == "component":
             if not line.actor.startswith("kubelet/"):
@@ -258,9 +266,9 @@ class RetriesBounded(Invariant[RunState]):
         elif line.layer == "kubelet":
             self._on_node(line)
         elif line.actor.startswith("pod/"):
-            yield from self._pod(line)
+            yield from self._pod(line, state)
         elif job is not None:
-            yield from self._job(line, job)
+            yield from self._job(line, job, before, state)
 
     def _on_node(self, line: Line) -> None:
         tries = self._tries.setdefault(line.fields["pod"], _Tries())
@@ -269,7 +277,7 @@ class RetriesBounded(Invariant[RunState]):
         elif self._jobs.owner(line.fields["pod"]) is not None:
             tries.refused, tries.last = tries.refused + 1, line
 
-    def _pod(self, line: Line) -> Iterator[Breach]:
+    def _pod(self, line: Line, state: RunState) -> Iterator[Breach]:
         pod = line.actor.removeprefix("pod/")
         tries = self._tries.get(pod)
         if line.event == "phase" and tries is not None:
@@ -281,9 +289,9 @@ class RetriesBounded(Invariant[RunState]):
             owner = self._jobs.owner(pod)
             job = self._jobs.of(owner[0]) if owner is not None else None
             if tries is not None and owner is not None and job is not None:
-                yield from self._anew(line, tries, owner[0], job)
+                yield from self._anew(line, tries, owner[0], job, state)
 
-    def _anew(self, line: Line, tries: _Tries, key: str, job: JobRecord) -> Iterator[Breach]:
+    def _anew(self, line: Line, tries: _Tries, key: str, job: JobRecord, state: RunState) -> Iterator[Breach]:
         last, failed, tries.failed, tries.ran = tries.last, tries.failed, None, False
         if failed is not None:
             self._failures[key] = self._failures.get(key, 0) + 1
@@ -303,8 +311,15 @@ class RetriesBounded(Invariant[RunState]):
         if waited_s < wait_s - _ROUNDING_S:
             what = f"{line.actor} is made anew {waited_s:.1f} s after its node turned it away, {wait_s:g} s must pass"
             yield Breach((line.actor, str(line.number)), what, line, after=last)
+        elif waited_s > wait_s + _PROMPT_S and _is_calm(job, last) and not self._hinders(last, state):
+            what = f"{line.actor} is made anew {waited_s:.1f} s after its node turned it away, {wait_s:g} s are enough"
+            yield Breach((line.actor, str(line.number)), what, line, after=last)
 
-    def _job(self, line: Line, job: JobRecord) -> Iterator[Breach]:
+    def _hinders(self, since: Line, state: RunState) -> bool:
+        """Whether a fault may have kept the operator from it, or another clock than its own is read."""
+        return bool(state.bound_s("lag_s")) or state.clock_from(self.number, since.t) > since.t
+
+    def _job(self, line: Line, job: JobRecord, before: Line | None, state: RunState) -> Iterator[Breach]:
         if line.event == "created":
             self._failures.pop(_key(line), None)
         held = job.lines.get("stalled")
@@ -316,6 +331,15 @@ class RetriesBounded(Invariant[RunState]):
         if line.t - held.t < wait_s - _ROUNDING_S:
             what = f"{_key(line)} comes back {line.t - held.t:.1f} s after it was held back, {wait_s:g} s must pass"
             yield Breach((line.actor, str(line.number)), what, line, after=held)
+        elif before is not None and before.t <= held.t + wait_s < line.t - _PROMPT_S and not self._hinders(held, state):
+            what = f"{_key(line)} comes back {line.t - held.t:.1f} s after it was held back, {wait_s:g} s are enough"
+            yield Breach((line.actor, str(line.number)), f"{what}, and nothing has happened since", line, after=held)
+
+
+def _is_calm(job: JobRecord, since: Line) -> bool:
+    """Whether nothing was decided about the job since then."""
+    decided = (job.lines.get(name, since) for name in ("placement", "state", "bounds", "stalled"))
+    return job.state == State.RUNNING and all(each.number <= since.number for each in decided)
 
 
 def _key(line: Line) -> str:

@@ -50,7 +50,7 @@ class ServicesGoWithTasks(Invariant[RunState]):
         for name in [name for name, gone in self._owed.items() if t - gone.t > _MOMENTS_S]:
             gone = self._owed.pop(name)
             what = f"pod {name} is deleted and its job has that task no longer, but its Service stays"
-            yield Breach((name, str(gone.number)), what, gone, after=self._services.get(name))
+            yield Breach((name, str(gone.number)), what, gone, after=self._services.get(name), due_s=gone.t)
 
     def _follow(self, line: Line, key: str) -> None:
         """Of a job that is over nothing is owed; one that is deleted has no Services."""

@@ -16,7 +16,8 @@ SEEN_S = 2.0
 
 class StatusesAgree(Invariant[RunState]):
     """The condition Running holds while a pod of the job runs. The job has succeeded once one of its pods has
-    succeeded. One write makes it COMPLETED and adds the condition that states how it ended."""
+    succeeded. One write makes it COMPLETED and adds the condition that states how it ended. A job that has ended is
+    not called Running any more."""
 
     number = 69
     name = "a TFJob's conditions agree with its pods and its state"
@@ -31,6 +32,9 @@ class StatusesAgree(Invariant[RunState]):
         self._ended: dict[str, str] = {}
         self._open: dict[str, Line] = {}
         self._moment_s = -math.inf
+        self._running: dict[str, Line] = {}
+        self._still: dict[str, tuple[Line, Line]] = {}
+        """Jobs that ended in this moment and are called Running, by the lines that say so."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge a condition by the pods as they are; a state, once all of its write was seen."""
@@ -40,7 +44,11 @@ class StatusesAgree(Invariant[RunState]):
         if line.t > self._moment_s:
             for key, opened in self._open.items():
                 yield Breach((key, "ended"), f"{key} is COMPLETED, and no condition says how it ended", opened)
+            for key, (ended, running) in self._still.items():
+                what = f"{key} is called {ended.fields['type']}, and Running still"
+                yield Breach((key, "still"), what, ended, after=running)
             self._open.clear()
+            self._still.clear()
             self._moment_s = line.t
         kind, _, key = line.actor.partition("/")
         if kind == "pod":
@@ -60,6 +68,8 @@ class StatusesAgree(Invariant[RunState]):
             self._phases.pop(key, None)
             self._ended.pop(key, None)
             self._open.pop(key, None)
+            self._running.pop(key, None)
+            self._still.pop(key, None)
         elif line.event == "state" and line.fields["state"] == State.COMPLETED:
             if key not in self._ended:
                 self._open[key] = line
@@ -67,7 +77,18 @@ class StatusesAgree(Invariant[RunState]):
             if line.fields["type"] in ("Succeeded", "Failed") and line.fields["status"] == "True":
                 self._ended[key] = line.fields["type"]
                 self._open.pop(key, None)
+                if key in self._running:
+                    self._still[key] = line, self._running[key]
+            self._note_running(key, line)
             yield from self._condition(key, line)
+
+    def _note_running(self, key: str, line: Line) -> None:
+        """A condition Restarting takes the place of Running."""
+        if line.fields["type"] in ("Running", "Restarting"):
+            self._running.pop(key, None)
+            self._still.pop(key, None)
+            if (line.fields["type"], line.fields["status"]) == ("Running", "True"):
+                self._running[key] = line
 
     def _condition(self, key: str, line: Line) -> Iterator[Breach]:
         wanted = {"Running": "Running", "Succeeded": "Succeeded"}.get(line.fields["type"])

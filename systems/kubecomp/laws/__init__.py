@@ -15,6 +15,7 @@ from mews.systems.kubecomp.laws.listed import ListsWhatIsThere
 from mews.systems.kubecomp.laws.permit import PermitEnds
 from mews.systems.kubecomp.laws.promptly import ActsAtOnce, ClearsWhatItWrote, WaitsItsPatience
 from mews.systems.kubecomp.laws.removal import OffItsHost
+from mews.systems.kubecomp.laws.reported import WaitIsReported
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
 from mews.systems.kubecomp.laws.tried import WaitIsServed
 from mews.systems.kubecomp.laws.written import WrittenFirst
@@ -35,6 +36,7 @@ LAWS = (
     WaitsItsPatience,
     ActsAtOnce,
     ClearsWhatItWrote,
+    WaitIsReported,
 )
 
 

@@ -153,7 +153,7 @@ class AnnouncedAgain(Invariant[RunState]):
             since_s = max(state.clock_from(NOTICED, due.since_s, each) for each in (None, gpuid))
             if t - since_s > bound_s + (state.bound_s(LAG) or 0.0):
                 what = f"{due.node} does not announce {gpuid} for {t - due.line.t:.1f} s after it was asked back"
-                yield Breach((gpuid, str(due.line.number)), what, due.line, gpuid)
+                yield Breach((gpuid, str(due.line.number)), what, due.line, gpuid, due_s=since_s + bound_s)
 
     def _forgotten(self, t: float, state: RunState) -> Iterator[Breach]:
         bound_s = state.bound_s(UNATTACHED_BOUND)
@@ -163,4 +163,4 @@ class AnnouncedAgain(Invariant[RunState]):
             since_s = max(state.clock_from(NOTICED, max(self._word_s, line.t), each) for each in (None, gpuid))
             if t - since_s > bound_s:
                 what = f"{line.fields['node']} is asked for {gpuid} for {t - line.t:.1f} s, and nothing comes of it"
-                yield Breach((gpuid, line.fields["request"]), what, line, gpuid)
+                yield Breach((gpuid, line.fields["request"]), what, line, gpuid, due_s=since_s + bound_s)

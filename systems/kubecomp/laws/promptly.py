@@ -92,8 +92,9 @@ class ActsAtOnce(Invariant[RunState]):
     """Reconfig-Mgr asks for a device when something causes it: a pod that waits, a report or an answer. What it asks
     for at its regular look (``pool_poll_s``), long after any event, it could have asked for before. A node that is
     asked for a device begins to give it up, or answers, at its next look (``withdrawal_check_s``). This holds if the
-    node is asked for no other device. Other times apply to what was refused or asked back before. A move that is
-    written down begins before the consent to it is renewed. After a restart, Reconfig-Mgr attaches the free device of
+    node is asked for no other device. Other times apply to what was refused or asked back before. A node consents in
+    the moment in which it has taken the device off its host. A move that is written down begins before the consent to
+    it is renewed, and goes on to its end. After a restart, Reconfig-Mgr attaches the free device of
     a move that it has written down."""
 
     number = 88
@@ -118,6 +119,8 @@ class ActsAtOnce(Invariant[RunState]):
         self._started_s = 0.0
         self._back_s = -1.0
         """When somebody was killed or started last who belongs to no node."""
+        self._off: dict[str, Line] = {}
+        """Device -> how its host let go of it, until somebody acts on that."""
         self._begun: dict[str, Line] = {}
         """Device -> the last operation of a chassis on it."""
         self._free: dict[str, Line] = {}
@@ -145,6 +148,7 @@ class ActsAtOnce(Invariant[RunState]):
             return
         if line.layer == "host" and line.event in ("function-removed", "link-down"):
             self._left_s[line.actor.partition("/")[2]] = line.t
+            self._off[line.fields["gpuid"]] = line
         elif line.layer == "host" and line.event == "nvml-visible":
             self._came_s[line.fields["gpuid"]] = line.t
         elif line.layer == "chassis":
@@ -156,7 +160,19 @@ class ActsAtOnce(Invariant[RunState]):
         elif line.event in ("attach-begun", "detach-begun"):
             self._begun[line.fields["gpuid"]] = line
         elif line.event == "consented":
+            yield from self._consented(line)
             yield from self._renewed(line)
+
+    def _consented(self, line: Line) -> Iterator[Breach]:
+        """The first consent to a request comes as the device has left its host."""
+        gpuid, node = line.fields["gpuid"], line.fields["node"]
+        off, withdrawal = self._off.pop(gpuid, None), self._board.withdrawal(gpuid, line.fields["request"])
+        if off is None or withdrawal is None or off.actor != f"host/{node}" or node in self._lent:
+            return
+        is_first = all(each is line for each in withdrawal.consents)
+        if is_first and withdrawal.asked.number < off.number and line.t - off.t > NEAR_S:
+            what = f"{node} consents to give up {gpuid} {line.t - off.t:.1f} s after its host has let it go"
+            yield Breach((gpuid, withdrawal.request, "consent"), what, line, gpuid, after=off)
 
     def _renewed(self, line: Line) -> Iterator[Breach]:
         """A consent is renewed while a move that was written down has not begun."""
@@ -172,7 +188,11 @@ class ActsAtOnce(Invariant[RunState]):
             return
         if self._back_s >= move.t:
             return  # Somebody was away, and is tried again after a back-off.
-        if begun is None or begun.number < move.number:
+        if begun is not None and free is not None and begun.number > move.number and free.number > begun.number:
+            if line.t - free.t > 2 * READING_S:
+                what = f"{gpuid} was detached {line.t - free.t:.1f} s ago for a move, and is not attached"
+                yield Breach((gpuid, str(move.number), "halfway"), what, line, gpuid, after=free)
+        elif begun is None or begun.number < move.number:
             what = f"the move of {gpuid} was written down {line.t - move.t:.1f} s ago, and nothing is done"
             yield Breach((gpuid, str(move.number), "idle"), what, line, gpuid, after=move)
 
@@ -187,6 +207,7 @@ class ActsAtOnce(Invariant[RunState]):
 
     def _note_trouble(self, line: Line) -> None:
         """Who is not there cannot act, and a chassis with a fault may take its time to be read."""
+        self._off.clear()
         if line.layer == "component" and not line.actor.startswith(_OF_A_NODE):
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
             self._started_s = line.t if line.actor == MANAGER else self._started_s
@@ -249,8 +270,9 @@ class ActsAtOnce(Invariant[RunState]):
 
 class ClearsWhatItWrote(Invariant[RunState]):
     """A bound pod wants no device any more: its annotations are cleared in the moment in which its scheduler reports
-    its node. After a fault that keeps the scheduler from it, they are cleared soon. A pod is marked as a user of pooled
-    devices together with what it waits for. All pods are marked only where ``marksAll`` is set."""
+    its node. After a fault that keeps the scheduler from it, they are cleared soon. The published system, as which
+    ``stale-demand`` lets it run, never clears them. A pod is marked as a user of pooled devices together with what it
+    waits for. All pods are marked only where ``marksAll`` is set."""
 
     number = 79
     name = "a bound pod wants nothing, and only who is asked to marks pods"
@@ -262,12 +284,17 @@ class ClearsWhatItWrote(Invariant[RunState]):
         self._scheduler = config.scheduler_name
         self._marks = config.marks_all
         self._leaves = bool(config.faults) or config.has(KubeCompFault.STALE_DEMAND)
+        self._is_stale = config.has(KubeCompFault.STALE_DEMAND)
+        self._noted: dict[str, Line] = {}
+        """Pods that wait for devices, and the line that says so: where nobody clears them."""
         self._owed: dict[str, tuple[LawPod, Line]] = {}
         """Pods whose annotations are still to be cleared, and the line that says where each went."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge marks, and what is left of them."""
         self._board.take(line)
+        if self._is_stale and line.event == "annotations":
+            yield from self._judge_stale(line)
         if state.bound_s(LAG) or self._leaves:
             return
         if line.layer == "component":
@@ -289,7 +316,15 @@ class ClearsWhatItWrote(Invariant[RunState]):
             elif t - since_s > (NEAR_S if since_s == report.t else RETRIED_S):
                 del self._owed[actor]
                 what = f"{actor} is bound to {pod.node}, and {pod.target} is still to be composed for it"
-                yield Breach((pod.uid, "left"), what, report, after=pod.bound)
+                yield Breach((pod.uid, "left"), what, report, after=pod.bound, due_s=since_s)
+
+    def _judge_stale(self, line: Line) -> Iterator[Breach]:
+        pod, noted = self._board.pods.get(line.actor), self._noted.pop(line.actor, None)
+        if pod is not None and pod.target:
+            self._noted[line.actor] = line
+        elif pod is not None and noted is not None and noted.fields["uid"] == pod.uid:
+            what = f"{line.actor} wants nothing any more, and {KubeCompFault.STALE_DEMAND} leaves what is wanted"
+            yield Breach((pod.uid, "cleared"), what, line, after=noted)
 
     def _note_report(self, line: Line) -> None:
         if line.fields["reason"] == "Scheduled" and line.actor == self._scheduler:

@@ -194,6 +194,17 @@ def test_a_fault_shows_in_the_answer(kind: str, spec: dict[str, Any], answer: st
     assert numbers(judged(FaultStrikes(), *said)) == ([] if is_well else [(3, 2)])
 
 
+@pytest.mark.parametrize(
+    ("spec", "shown", "is_well"),
+    [({"uuid": ""}, "", True), ({"uuid": ""}, "GPU-b", False), ({}, "GPU-b", True), ({"uuid": "GPU-c"}, "", False)],
+)
+def test_a_device_has_the_uuid_that_a_fault_gives_it(spec: dict[str, Any], shown: str, is_well: bool) -> None:
+    changed = (4, "chassis", CHASSIS, "device-changed", {**PLACE, "uuid": shown, "old_uuid": "GPU-a"})
+    said = [added("wrong-uuid", **spec), fired("wrong-uuid", 1, operation=1), begun(1), done(4)]
+    assert numbers(judged(FaultStrikes(), *said, changed)) == ([] if is_well else [(4, 0)])
+    assert not judged(FaultStrikes(), *said, (9, *changed[1:]))
+
+
 def test_without_a_fault_the_answer_is_what_happened() -> None:
     assert numbers(judged(FaultStrikes(), begun(1), done(2, "dropped"))) == [(1, 0)]
     killed = (2.0, "component", CHASSIS, "killed", {})
@@ -292,7 +303,7 @@ def test_a_planted_fault_is_named(monkeypatch: pytest.MonkeyPatch, row: PlantedR
     check_found(monkeypatch, row)
 
 
-@pytest.mark.parametrize("message", ["", "Stopping container main"])
+@pytest.mark.parametrize("message", ["", "('ps-0', 'Failed')", "None", "<Pod a>", "Stopping container main"])
 def test_an_event_says_something(message: str) -> None:
     fields = {"type": "Normal", "reason": "Killing", "object": "pod/default/a", "message": message}
-    assert bool(judged(Vocabulary(), (0.0, "api", "kubelet/h1", "event", fields))) != bool(message)
+    assert bool(judged(Vocabulary(), (0.0, "api", "kubelet/h1", "event", fields))) != message.startswith("Stopping")

@@ -41,6 +41,7 @@ def lost_and_still_offered():
 def seen_and_not_on_the_port():
     stream = Hosted("a", "b")
     stream.detach("a")
+    stream.host("used", **row("a"), holders=[])
     stream.offer(1)
     stream.later(1)
     return stream

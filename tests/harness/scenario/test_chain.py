@@ -79,12 +79,15 @@ def test_a_consent_that_is_renewed_is_no_news():
     assert numbers(lines[:5], POD) == [2, 4]
 
 
-def test_a_chain_stops_at_the_first_complaint_of_a_kubelet():
-    def complaint(pod):
-        return ("api", "kubelet/host-1", "event", {"type": "Warning", "reason": "Failed", "object": pod, "message": ""})
+def test_a_chain_stops_at_the_first_complaint_of_what_runs_on_a_node():
+    def complaint(pod, actor="kubelet/host-1"):
+        return ("api", actor, "event", {"type": "Warning", "reason": "Failed", "object": pod, "message": ""})
 
     job = ("api", "job/default/j", "created", {})
     of_job, of_other = complaint("pod/default/j-0"), complaint("pod/default/jj-0")
     lines = written(MADE, BOUND, complaint(OTHER), complaint(POD), complaint(POD), job, of_other, of_job)
     assert stop_of(chain_of(lines, [POD])).number == 3
     assert stop_of(chain_of(lines, ["job/default/j"])).number == 7
+    node, ready = "node/host-1", ("api", "node/host-1", "condition", {"type": "Ready"})
+    assert stop_of(chain_of(written(complaint(node, "plugin/host-1"), ready), [node])).number == 0
+    assert stop_of(chain_of(written(complaint(node, "controller"), ready), [node])).number == 1

@@ -299,6 +299,27 @@ def test_a_number_of_lines_that_is_exceeded_is_cited_by_the_line_that_exceeds_it
     assert cited("3") is None
 
 
+def test_a_line_that_is_missing_or_came_too_early_is_cited_by_the_last_one_like_it():
+    moves = []
+
+    async def talk(cluster, pod):
+        cluster.move("000100", "2")
+        cluster.move("000500", "1")
+        await cluster.run_pod(pod)
+        moves.extend(line.number for line in cluster.journal.find("chassis", "attached"))
+
+    def cited(check):
+        text = (f"apply: {POD}", "wait: {pod: {name: a, phase: Running}}", f"assert: {{journal: {check}}}")
+        moves.clear()
+        return (run(steps(*text), obey=talk).failure["line"] or {}).get("line")
+
+    second, first = ("{event: attached, device: '000500'}", "{event: attached, device: '000100'}")
+    assert cited(f"{{order: [{second}, {first}]}}") == moves[0]
+    assert cited("{occurs: [{layer: chassis, event: attached, device: '000900'}]}") == moves[1]
+    assert cited("{occurs: [{layer: chassis, event: edited}]}") is None
+    assert cited(f"{{order: [{second}, {{event: edited}}]}}") is None
+
+
 def test_a_step_that_fails_cites_the_line_of_what_its_text_names_first():
     def made(seen):
         said = [

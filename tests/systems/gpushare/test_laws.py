@@ -12,6 +12,7 @@ from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Breach, ClusterObjects
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import extender, ledger, names
+from mews.systems.gpushare.allocations import NodeAllocations
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.journal import config_map_news, node_news
@@ -93,7 +94,7 @@ def lives(uid: str, gpu: str = "G0", memory: int = 6, t: float = 1.0) -> list[Sa
 WHOLE = [gpus(0), *lives("a"), *lives("b", "G1"), over(5, "a"), promises(9, {"c": ("G0", 6)}, struck=("a",))]
 
 
-@pytest.mark.parametrize("number", [11, 40, 41, 42, 43, 44])
+@pytest.mark.parametrize("number", [11, 40, 41, 42, 43, 44, 97])
 def test_pods_that_live_and_end_break_no_law(number: int) -> None:
     assert found(number, [created(0, "c"), *WHOLE, bound(9, "c"), on(9, "c", "G0")]) == []
 
@@ -348,6 +349,13 @@ def every_promise_stands(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(extender, "stands", lambda *entry: True)
 
 
+def nobody_says_what_was_given(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: Any) -> None:
+        """Bring nothing in line."""
+
+    patch.setattr(NodeAllocations, "_settle", nothing)
+
+
 PLANTED = [
     (
         nothing_counts_as_used,
@@ -360,6 +368,7 @@ PLANTED = [
     (another_gpu_is_annotated, 41, "gpushare/03", "the ledger promises it GPU-n1-0", "annotations", "promises"),
     (a_binding_is_called_assigned, 42, "gpushare/03", "has allocated 0 of 5", "annotations", "bound"),
     (broken_gpus_are_promised, 43, "gpushare/device-plugin-1929", "GPU-n1-0, which is broken", "promises", "gpus"),
+    (nobody_says_what_was_given, 97, "gpushare/04", "is not called assigned", "allocated", "bound"),
     (every_promise_stands, 44, "gpushare/extender-191", "for default/first, which has ended", "promises", "phase"),
 ]
 

@@ -79,6 +79,7 @@ ENDS = [
     *GROWS,
     pod(90, "phase", phase="Succeeded", reason=""),
     job(90, "state", state="COMPLETED", workers=0),
+    condition(90, "Running", "False"),
     condition(90, "Succeeded"),
     pod(91, "deleting", "ps-0", grace_s=1, finalizers=[]),
     told(91, "SuccessfulDeletePod", "Deleted pod: a-ps-0"),
@@ -86,7 +87,16 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize("number", [67, 68, 69])
+def test_a_job_that_has_ended_is_not_called_running() -> None:
+    ends = [*GROWS, pod(90, "phase", phase="Succeeded", reason=""), job(90, "state", state="COMPLETED", workers=0)]
+    succeeded, later = condition(90, "Succeeded"), job(99, "deleted")
+    [breach] = judged(69, [*ends, succeeded, later])
+    assert (breach.first and breach.first.number, breach.after and breach.after.number) == (len(ends), len(RUNS) - 1)
+    assert judged(69, [*ends, condition(90, "Running", "False"), succeeded, later]) == []
+    assert judged(69, [*ends, succeeded, condition(90, "Running", "False"), later]) == []
+
+
+@pytest.mark.parametrize("number", [67, 68, 69, 95])
 def test_a_job_that_grows_and_ends_breaks_nothing(number: int) -> None:
     assert judged(number, ENDS) == []
 

@@ -13,7 +13,16 @@ from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.journal import tfjob_news
 from mews.systems.kod2.laws import LITERAL_THRASH, LITERAL_WORKER_0, laws
 from mews.systems.kod2.reconciler import Reconciler
-from tests.harness.invariants.law_runs import ROOT, PlantedRow, Said, breaches, check_found, each_planted, numbers
+from tests.harness.invariants.law_runs import (
+    ROOT,
+    PlantedRow,
+    Said,
+    breaches,
+    check_found,
+    each_planted,
+    numbers,
+    played,
+)
 
 ALL = (60, 61, 62, 63, 64, 65, 66)
 
@@ -165,10 +174,13 @@ def test_a_task_that_is_turned_away_is_made_anew_after_twice_as_long_each_time()
     assert found(66, [*RUNS, *refused(1, 2, 4, 8)]) == []
     assert found(66, [*RUNS, *refused(1, 1.5)]) == [(12, 11)]
     assert found(66, [*RUNS, *refused(0.5)]) == [(10, 9)]
+    assert found(66, [*RUNS, *refused(1.6)]) == [(10, 9)]
+    assert found(66, [*RUNS, *refused(1)[:1], job(1.5, "workers", old=3, new=4), job(1.5, "placement", placement={}),
+                      created(2.6)]) == []  # fmt: skip
 
 
 def test_a_task_that_ran_or_an_operator_that_began_anew_counts_from_the_start() -> None:
-    ran = [*refused(1, 2), created(9), on_node(10, "container-started"), phase(10, "Running"), *refused(1)]
+    ran = [*refused(1, 2), created(8), on_node(10, "container-started"), phase(10, "Running"), *refused(1)]
     assert found(66, [*RUNS, *ran]) == []
     assert found(66, [*RUNS, *refused(1), (3.0, "operator", "started", {}), on_node(3, "rejected"), created(4.5)]) == []
 
@@ -177,7 +189,7 @@ def test_a_job_keeps_its_room_for_five_refusals_and_no_more() -> None:
     five = refused(1, 2, 4, 8)
     assert found(66, [*RUNS, *five, created(99)]) == [(18, 17)]
     assert found(66, [*RUNS, *five, state(50, "WAITING", 0), state(98, "RUNNING", 3), created(99)]) == []
-    assert found(66, [*RUNS, *five, created(99)], mode="literal") == []
+    assert found(66, [*RUNS, *five, created(32)], mode="literal") == []
 
 
 def test_a_job_that_was_held_back_comes_back_after_twice_as_long_each_time() -> None:
@@ -266,6 +278,26 @@ def refusals_do_not_delay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(status, "delay_s", lambda times, first_s=1.0: 0.3)
 
 
+def refusals_delay_for_longer(patch: pytest.MonkeyPatch) -> None:
+    real = status.delay_s
+    patch.setattr(status, "delay_s", lambda times, first_s=1.0: 2 * real(times, first_s=first_s))
+
+
+def nobody_wakes_what_was_held_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reconciler, "_wake", lambda self, tfjob, job: None)
+
+
+def a_task_that_is_taken_keeps_its_pod(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: Any) -> None:
+        """Delete no pod."""
+
+    patch.setattr(Reconciler, "_remove", nothing)
+
+
+def no_job_is_called_running(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reconciler, "is_running", lambda job, tasks, pods: False)
+
+
 PLANTED = [
     (no_minimum_is_left, 60, MINIMUM_OF_ALL, "below its minimum of 3", "workers", "bounds"),
     (worker_0_is_taken_first, 61, "elastic/03", "default/light goes on without worker-0", "placement", "placement"),
@@ -274,6 +306,10 @@ PLANTED = [
     (there_is_no_cooldown, 64, "elastic/06", "default/wide gets workers", "workers", "workers"),
     (all_pods_go_to_one_node, 65, "elastic/01", "light-worker-2 is created on host-1", "created", "placement"),
     (refusals_do_not_delay, 66, "elastic/08", "0.3 s after its node turned it away", "created", "rejected"),
+    (refusals_delay_for_longer, 66, "elastic/08", "2.0 s after its node turned it away, 1 s", "created", "rejected"),
+    (nobody_wakes_what_was_held_back, 66, "elastic/22", "s are enough, and nothing has happened", "state", "stalled"),
+    (a_task_that_is_taken_keeps_its_pod, 95, "elastic/01", "light-worker-3 stays", "placement", ""),
+    (no_job_is_called_running, 95, "elastic/01", "default/light is not called Running", "phase", ""),
 ]
 
 
@@ -282,3 +318,11 @@ def test_the_law_finds_a_fault_of_one_line_and_names_the_lines(
     monkeypatch: pytest.MonkeyPatch, row: PlantedRow
 ) -> None:
     check_found(monkeypatch, row)
+
+
+def test_of_what_did_not_follow_the_line_is_named_before_which_it_was_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_task_that_is_taken_keeps_its_pod(monkeypatch)
+    found = next(each for each in played("elastic/01").violations if each["invariant"] == 95)
+    first, overdue = found["first"], found["overdue"]
+    assert first["line"] < overdue["line"]
+    assert 0 < overdue["t"] - first["t"] < 1

@@ -71,9 +71,13 @@ class Story(Stream):
 
     def note(self, name="p", node="host-1", lacks=1):
         values = ("true", node, str(lacks)) if node else (None, None, None)
-        return self.api(
+        noted = self.api(
             f"pod/default/{name}", "annotations", uid=name, annotations=dict(zip(NOTES, values, strict=True))
         )
+        if node:
+            said = {"type": "Normal", "reason": "Reconfig", "object": f"pod/default/{name}", "message": "waits"}
+            self.api("kubecomp-scheduler", "event", **said)
+        return noted
 
     def moves(self, *leave_out):
         """A reconfiguration as it should be, but for the steps that are left out."""
@@ -90,7 +94,8 @@ class Story(Stream):
         lines = {}
         for name, step in steps.items():
             if name not in leave_out:
-                self.at(self.t + 1.0)
+                # A node consents in the moment in which its host lets go.
+                self.at(self.t + (0.0 if name == "consented" and "taken out" in lines else 1.0))
                 lines[name] = step()
         self.at(self.t + 1.0)
         return lines
@@ -133,7 +138,50 @@ def test_a_step_that_is_left_out_is_named_with_the_one_before(left_out, number, 
     story = a_story()
     story.moves(*left_out)
     assert story.found(number)[0] == named
-    assert {each for each in story.numbers() if each >= 17} == {number}
+    unseen = {96} if "taken out" in left_out else set()  # nor does this host see the device go
+    assert {each for each in story.numbers() if each >= 17} == {number, *unseen}
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.2])
+def test_a_node_consents_as_its_host_lets_go(late_s):
+    story = a_story()
+    story.withdrawal("asked")
+    story.at(1.0)
+    story.take_out()
+    story.at(1.0 + late_s)
+    story.withdrawal("consented")
+    assert story.found(88) == ([("consented", "function-removed")] if late_s else [])
+
+
+def test_a_node_that_refuses_says_why():
+    story = a_story()
+    asked = story.withdrawal("asked")
+    story.withdrawal("refused", reason="held")
+    assert story.found(38) == []
+    story.withdrawal("refused", reason="")
+    assert story.found(38) == [("refused", asked.event)]
+
+
+def test_a_node_does_not_refuse_what_it_has_consented_to():
+    for ended, found in ((False, [("refused", "consented")]), (True, [])):
+        story = a_story()
+        story.withdrawal("asked")
+        story.withdrawal("consented")
+        if ended:
+            story.withdrawal("consent-ended")
+        story.withdrawal("refused", reason="held")
+        assert story.found(38) == found
+
+
+def test_a_move_goes_on_once_its_device_is_detached():
+    story = a_story()
+    story.moves("attached", "move-ended", "asked-back")
+    story.at(story.t + 4.0)
+    story.withdrawal("consented")
+    assert story.found(88) == []
+    story.at(story.t + 5.0)
+    story.withdrawal("consented")
+    assert story.found(88) == [("consented", "detached")]
 
 
 def test_consent_holds_for_its_time_for_its_request_and_until_it_is_taken_back():
@@ -322,7 +370,7 @@ def test_a_node_answers_each_request(answer):
     story.withdrawal("asked")
     story.at(1.0)
     if answer:
-        story.withdrawal(answer, **({"reason": ""} if answer == "refused" else {}))
+        story.withdrawal(answer, **({"reason": "held"} if answer == "refused" else {}))
     story.at(20.0)
     story.withdrawal("asked-back")
     assert story.found(38) == ([] if answer else [("asked-back", "asked")])

@@ -15,6 +15,7 @@ from mews.systems.kubecomp.node_devices import NodeDevices
 from mews.systems.kubecomp.plugin import FalconResources
 from mews.systems.kubecomp.pool_worker import PoolWorker
 from mews.systems.kubecomp.withdrawal import Withdrawals
+from tests.harness.invariants.law_runs import named, played
 from tests.oracle.scenes import create, delete, edit, fault, kill, scene
 
 
@@ -39,7 +40,7 @@ async def marks_each(self, state, pod, node):
     return SUCCESS
 
 
-async def idle(self, intent, may_detach):
+async def idle(*args):
     await asyncio.Event().wait()
 
 
@@ -147,6 +148,7 @@ FAULTS = [
         "created",
         id="pods are marked",
     ),
+    pytest.param([(Mover, "_attach", idle)], ONE, 88, "consented", "detached", id="a device is left without a port"),
     pytest.param([(Mover, "_detach", idle)], ONE, 88, "consented", "move-begun", id="a move is written, and not done"),
     pytest.param([(MoveJournal, "begin", nothing)], ONE, 37, "detach-begun", "asked", id="no move is written down"),
 ]
@@ -161,6 +163,21 @@ def test_one_wrong_line_is_named_by_the_law_that_it_breaks(monkeypatch, wrong, a
     assert found, [str(each) for each in outcome.violations]
     assert (found[0].first.event, found[0].after and found[0].after.event) == (first, after)
     assert found[0].after is None or found[0].after.number < found[0].first.number
+
+
+def test_who_waits_and_is_not_told_is_named_with_the_line_that_came_instead(monkeypatch):
+    monkeypatch.setattr(PodAnnotations, "_emit", nothing)
+    [found] = [each for each in scene(ONE, tail_s=400.0).violations if each.invariant == 98]
+    assert found.first.event == "annotations"
+    assert found.first.t < found.overdue.t < found.first.t + 60.0
+    assert f"it was due before line {found.overdue.number}: " in str(found)
+
+
+def test_the_published_system_clears_nothing(monkeypatch):
+    monkeypatch.setattr(FalconResources, "_clears", True)
+    says, first, after = named(played("testbed/w3-pool"), 79)
+    assert says.endswith("wants nothing any more, and stale-demand leaves what is wanted")
+    assert (first, after) == ("annotations", "annotations")
 
 
 @pytest.mark.parametrize(

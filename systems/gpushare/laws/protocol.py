@@ -12,21 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
-from mews.systems.gpushare.config import GpuShareConfig
-from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
 from mews.systems.gpushare.promise_books import PromiseBooks
-from mews.systems.gpushare.shown_gpus import GpusShown
 
-SEED_MATCH = (
-    "match: seed finds the pod of an Allocate by its amount and time alone, as the published design does, so that a "
-    "container may be told the GPU that was promised to another pod"
-)
-"""Contract gpushare.md section 3; the upstream plugin's allocate.go."""
-FOREIGN_PLUGIN = "the published device plugin calls a pod assigned inside Allocate, before the kubelet has its answer"
-"""The upstream plugin's allocate.go."""
-
-PLUGIN, EXTENDER = "gpushare-device-plugin", "extender"
+EXTENDER = "extender"
 SEEN_S = 2.0
 """Within which whoever promises has seen what others wrote: a watch that lags, a look at NVML."""
 
@@ -122,42 +111,6 @@ class PromiseFirst(Invariant[RunState]):
             bound = owner.bound if owner is not None else None
             after = promise.line if promise is not None else bound
             yield Breach((uid, gpu), what, line, after=after)
-
-
-class AssignedOnce(Invariant[RunState]):
-    """``ASSIGNED`` is the device plugin's report that all containers of the pod were given their memory."""
-
-    number = 42
-    name = "a pod is called assigned after its kubelet has allocated its memory"
-    events = frozenset({("kubelet", "allocated"), *PromiseBooks.events})
-
-    def __init__(self, books: PromiseBooks, resource: str, known: str = "") -> None:
-        self._resource = resource
-        self._known = known
-        self._books = books
-        self._allocated: dict[str, int] = {}
-
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Judge annotations that call a pod assigned."""
-        self._books.take(line)
-        uid = line.fields.get("uid", "")
-        if line.event == "allocated" and line.fields["resource"] == self._resource:
-            self._allocated[uid] = self._allocated.get(uid, 0) + len(line.fields["devices"])
-        elif line.event == "deleted":
-            self._allocated.pop(uid, None)
-        elif line.event == "annotations":
-            yield from self._judge(line, uid)
-
-    def _judge(self, line: Line, uid: str) -> Iterator[Breach]:
-        pod = self._books.pods.get(uid)
-        if pod is None or pod.given:
-            return
-        wanted = (pod.created.fields.get("requests") or {}).get(self._resource, 0)
-        has = self._allocated.get(uid, 0)
-        if line.fields["annotations"].get(names.ASSIGNED) == "true" and has < wanted:
-            name = line.actor.removeprefix("pod/")
-            what = f"{name} is called assigned when its kubelet has allocated {has} of {wanted}"
-            yield Breach((uid, "assigned"), what, line, after=pod.bound, known=self._known)
 
 
 class NothingOfWithheld(Invariant[RunState]):
@@ -430,21 +383,3 @@ class CalledWhenRoom(Invariant[RunState]):
 
 def _number(line: Line) -> int:
     return line.number
-
-
-def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
-    """Those of this configuration."""
-    known = SEED_MATCH if config.match == "seed" else ""
-    books = PromiseBooks()
-    return (
-        MemoryAsked(known),
-        PromisesFit(books, known),
-        PromiseFirst(books),
-        AssignedOnce(books, config.memory_resource, known or (FOREIGN_PLUGIN if PLUGIN in config.foreign else "")),
-        NothingOfWithheld(books),
-        EndedGiveBack(books),
-        TightestFirst(books),
-        WithheldOnce(),
-        CalledWhenRoom(books, config.memory_resource),
-        *(() if PLUGIN in config.foreign else (GpusShown(config.memory_resource, config.poll_s),)),
-    )

@@ -1,0 +1,82 @@
+"""Invariant 96: a host sees what its chassis does to its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from mews.harness.invariants.declared_faults import HELD_BACK
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+_SEEN = {"attached": "host", "detached": "old_host", "link-down": "host"}
+"""What a chassis does to a device -> the field that names the host that sees it."""
+
+
+class _Owed(Struct):
+    """What a host is to see, and the line that came in the place of its own."""
+
+    act: Line
+    follower: Line | None = None
+
+
+class HostSights(Invariant[ObservedState]):
+    """A running host sees that a device is attached or detached, or that its link goes down. Its line about this comes
+    in the same moment, because it gets a hot-plug interrupt (contract host.md). The breach names the line that came in
+    its place. The law does not judge a chassis whose events a fault holds back."""
+
+    number = 96
+    name = "a host sees what its chassis does to its devices"
+    ours_alone = True
+
+    def __init__(self) -> None:
+        self._off: set[str] = set()
+        self._held_back: set[str] = set()
+        self._owed: dict[tuple[str, str], _Owed] = {}
+        """By host and device; all of one moment."""
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
+        """Look at what follows on a chassis' line; of all lines, so that most must cost nothing."""
+        found: Iterable[Breach] = ()
+        if self._owed:
+            found = self._follow(line)
+        if line.layer == "chassis":
+            self._chassis(line, state)
+        elif line.layer == "host":
+            self._note_power(line.actor.partition("/")[2], line)
+        elif line.layer == "fault" and line.fields["kind"] == HELD_BACK:
+            self._held_back.add(line.actor)
+        return found
+
+    def _follow(self, line: Line) -> Iterable[Breach]:
+        for owed in self._owed.values():
+            owed.follower = owed.follower or line
+        if all(line.t == owed.act.t for owed in self._owed.values()):
+            if line.layer == "host":
+                self._owed.pop((line.actor.partition("/")[2], line.fields.get("gpuid", "")), None)
+            return ()
+        return list(self._missing())
+
+    def _missing(self) -> Iterator[Breach]:
+        for (host, gpuid), owed in self._owed.items():
+            if owed.act.actor not in self._held_back:
+                what = f"{gpuid} is {owed.act.event} at {owed.act.actor}, and host {host} sees nothing of it"
+                yield Breach((host, gpuid, str(owed.act.number)), what, owed.follower, gpuid, after=owed.act)
+        self._owed.clear()
+
+    def _note_power(self, host: str, line: Line) -> None:
+        if line.event == "powered-off":
+            self._off.add(host)
+        elif line.event == "powered-on":
+            self._off.discard(host)
+
+    def _chassis(self, line: Line, state: ObservedState) -> None:
+        host = line.fields.get(_SEEN.get(line.event, ""))
+        if not host or host in self._off or state.bounds.lag_s or line.actor in self._held_back:
+            return
+        known = state.world.seen.get(host)
+        seen = known.get(line.fields["gpuid"]) if known is not None else None
+        if known is not None and (line.event == "attached" or (seen is not None and seen.healthy)):
+            self._owed[host, line.fields["gpuid"]] = _Owed(line)

@@ -115,7 +115,7 @@ class KindCluster:
         return known
 
     def interrupt(self) -> None:
-        """From another thread: let ``place`` end soon, by raising Lacks."""
+        """From another thread: let ``place`` end soon, by raising RequirementError."""
         self._interrupted = True
         if self._owned is not None:
             end_creation(self._owned.folder)

@@ -30,6 +30,8 @@ class Hosts:
         self._hosts_of = {spec.name: frozenset(spec.ports.values()) for spec in hardware.chassis}
         self._modes: dict[str, bool] = {}
         """UUID -> MIG mode of boards that keep it, as it was when they last left a host."""
+        self._links_down: set[tuple[str, str]] = set()
+        """(chassis, device): an edit moves a device whose link is down, and the link stays down."""
         cabled = _cabled(hardware)
         self.hosts = {
             spec.name: Host(
@@ -78,10 +80,13 @@ class Hosts:
             case "device-inserted":
                 given = {name: fields[name] for name in ("uuid", "kind", "model", "serial") if name in fields}
                 self._devices[(chassis, fields["device"])] = DeviceSpec(id=fields["device"], **given)
+                self._links_down.discard((chassis, fields["device"]))
                 self._move(chassis, fields["device"], None, fields["new_port"], now_s)
             case "device-removed":
                 self._move(chassis, fields["device"], fields["old_port"], None, now_s)
             case "link-down" | "link-up":
+                note = self._links_down.add if event == "link-down" else self._links_down.discard
+                note((chassis, fields["device"]))
                 host = self._host_on(chassis, fields["port"])
                 if host is not None:
                     host.set_link(chassis, fields["device"], event == "link-up", now_s)
@@ -108,7 +113,8 @@ class Hosts:
                 self._note_mode(host, chassis, device)
                 host.unplug(chassis, device, now_s)
         if after is not None:
-            after.plug(chassis, self._devices[(chassis, device)], now_s)
+            link = (chassis, device) not in self._links_down
+            after.plug(chassis, self._devices[(chassis, device)], now_s, link=link)
             for function in _on(after, chassis, device):
                 function.mig = function.mig.switched(self._modes.get(function.device.uuid, False))
 
@@ -120,6 +126,7 @@ class Hosts:
     def _reset(self, chassis: str, now_s: float) -> None:
         """That chassis' table is as at the start."""
         start = self._chassis[chassis]
+        self._links_down = {place for place in self._links_down if place[0] != chassis}
         for name, host in self.hosts.items():
             others: dict[str, list[DeviceSpec]] = {}
             for function in host.functions():

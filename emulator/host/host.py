@@ -172,10 +172,10 @@ class Host:
             if (chassis, name) not in there:
                 self.plug(chassis, device, now_s)
 
-    def plug(self, chassis: str, device: DeviceSpec, now_s: float) -> None:
-        """The chassis has put a device on our port."""
+    def plug(self, chassis: str, device: DeviceSpec, now_s: float, *, link: bool = True) -> None:
+        """The chassis has put a device on our port, its link being up or down."""
         self.settle(now_s)
-        self.climb(self._enter(chassis, device))
+        self.climb(self._enter(chassis, device, link))
         self.settle(self._now_s)
 
     def unplug(self, chassis: str, device: str, now_s: float) -> None:
@@ -190,12 +190,10 @@ class Host:
     def set_link(self, chassis: str, device: str, up: bool, now_s: float) -> None:
         """The chassis' side of a device's link went down or came up."""
         self.settle(now_s)
+        follow = self.climb if up else self._cut
         for function in [f for f in self._functions if (f.chassis, f.device.id, f.plugged) == (chassis, device, True)]:
             function.link = up
-            if up:
-                self.climb(function)
-            else:
-                self._cut(function)
+            follow(function)
         self.settle(self._now_s)
 
     def set_power(self, on: bool, now_s: float) -> None:
@@ -220,7 +218,7 @@ class Host:
         self.version += 1
         self.settle(self._now_s)
 
-    def _enter(self, chassis: str, device: DeviceSpec) -> Function:
+    def _enter(self, chassis: str, device: DeviceSpec, link: bool = True) -> Function:
         self._numbers += 1
         place = self._slots.place(chassis, device.id)
         address = self._addresses[chassis].give(place)
@@ -234,6 +232,7 @@ class Host:
             bdf=address.bdf,
             above=address.above,
             slot=self._slots.number(ordinal, place),
+            link=link,
         )
         self._functions.append(function)
         self._functions.sort(key=lambda f: (f.bdf, f.number))

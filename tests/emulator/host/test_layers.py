@@ -162,6 +162,27 @@ def test_a_link_that_came_up_late_news_stays_down_when_it_went_down_since():
     assert not pair.device("000001").link
 
 
+def test_a_link_that_is_down_stays_down_where_an_edit_moves_the_device():
+    pair = Pair()
+    pair.link("000001", up=False)
+    pair.move("000001", "1", "2")
+    moved = pair.device("000001", pair.other)
+    assert (moved.link, moved.stage.name) == (False, "ABSENT")
+    pair.link("000001", up=True, port="2")
+    assert (moved.link, moved.next_arrow) == (True, None)
+
+
+@pytest.mark.parametrize("event", ["device-inserted", "reset"])
+def test_another_device_and_a_reset_have_their_links_up(event):
+    pair = Pair()
+    pair.move("000001", "1", None)
+    pair.chassis_event("link-down", {"device": "000001", "port": None})
+    pair.chassis_event(event, {"device": "000001", "uuid": "GPU-n", "new_port": "2"} if event != "reset" else {})
+    if event == "reset":
+        pair.move("000001", "1", "2")
+    assert pair.device("000001", pair.other).link
+
+
 def test_a_late_edit_counts_though_the_link_has_changed_since():
     pair = Pair()
     pair.chassis_event("fault-added", {"fault": "f", "kind": "k"}, number=1)

@@ -39,9 +39,9 @@ $(BIN)/.demo: pyproject.toml $(CONSTRAINTS)
 demo: $(if $(wildcard $(BIN)/.installed),$(BIN)/.installed,$(BIN)/.demo)
 	$(BIN)/mews demo
 
-# Three workers on two cores: tests wait for servers and clocks for a third of their time
+# Four workers on two cores: tests wait for servers and clocks for most of their time
 test: $(BIN)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 3 --dist loadfile
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n 4 --dist loadfile
 
 # Those of which the daily run takes some only; with a kind cluster's needs at hand `make test-kind MEWS_NIGHTLY=1` too
 test-nightly: $(BIN)/.installed

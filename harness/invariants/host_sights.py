@@ -34,6 +34,8 @@ class HostSights(Invariant[ObservedState]):
     def __init__(self) -> None:
         self._off: set[str] = set()
         self._held_back: set[str] = set()
+        self._links_down: dict[str, set[str]] = {}
+        """Chassis -> devices. What is attached meanwhile is seen when its link comes up."""
         self._owed: dict[tuple[str, str], _Owed] = {}
         """By host and device; all of one moment."""
 
@@ -66,6 +68,16 @@ class HostSights(Invariant[ObservedState]):
                 yield Breach((host, gpuid, str(owed.act.number)), what, owed.follower, gpuid, after=owed.act)
         self._owed.clear()
 
+    def _is_dark(self, line: Line) -> bool:
+        """Whether the line is about a device whose link is down before and after it."""
+        down, gpuid = self._links_down.setdefault(line.actor, set()), line.fields.get("gpuid", "")
+        if line.event in ("link-up", "inserted"):
+            down.discard(gpuid)
+        elif line.event == "link-down":
+            down.add(gpuid)
+            return False
+        return gpuid in down
+
     def _note_power(self, host: str, line: Line) -> None:
         if line.event == "powered-off":
             self._off.add(host)
@@ -73,6 +85,8 @@ class HostSights(Invariant[ObservedState]):
             self._off.discard(host)
 
     def _chassis(self, line: Line, state: ObservedState) -> None:
+        if self._is_dark(line):
+            return
         host = line.fields.get(_SEEN.get(line.event, ""))
         if not host or host in self._off or state.bounds.lag_s or line.actor in self._held_back:
             return

@@ -54,6 +54,14 @@ def test_the_line_is_named_that_comes_in_the_place_of_the_hosts(event: str) -> N
     assert named(TABLE, chassis(event), host("link-down", 9.0)) == [(2, 1)]
 
 
+def test_what_is_attached_with_its_link_down_is_seen_when_the_link_comes_up() -> None:
+    down, up = chassis("link-down", 2.0), chassis("link-up", 3.0)
+    seen = (down, host("link-down", 2.0))
+    assert named(TABLE, *seen, chassis("attached"), LATER) == []
+    assert named(TABLE, *seen, up, chassis("attached"), LATER) == [(5, 4)]
+    assert named(TABLE, *seen, chassis("inserted", 3.0), chassis("attached"), LATER) == [(5, 4)]
+
+
 def test_a_host_sees_nothing_that_is_off_that_is_not_emulated_or_that_had_no_such_device() -> None:
     assert named(TABLE, OFF, chassis("attached"), LATER) == []
     assert named(TABLE, OFF, (2.0, "host", "host/h", "powered-on", {}), chassis("attached"), LATER) == [(4, 3)]

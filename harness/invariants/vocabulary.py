@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from mews.harness.invariants.invariant import ObservedState
@@ -81,8 +82,8 @@ WORDS: Mapping[tuple[str, str], Fields] = {
 }
 """As ``mews.harness.journal`` lists them."""
 
-_NO_WORDS = ("('", '("', "<", "None")
-"""So begin tuples and objects of Python."""
+_NO_WORDS = re.compile(r"""None$|\(['"]|<[A-Z]\w* |<[\w.]+ object at |<class """)
+"""So begin tuples and objects of Python; a message may begin with None of the nodes, or with <none>."""
 _LAYERS = frozenset(layer for layer, _ in WORDS)
 
 
@@ -98,7 +99,7 @@ class Vocabulary(Invariant[ObservedState]):
     def on_line(self, line: Line, state: ObservedState) -> Iterable[Breach]:
         """Judge one line; of all lines, so that most must cost nothing."""
         if line.layer not in _LAYERS:
-            if line.event == "event" and (not line.fields["message"] or line.fields["message"].startswith(_NO_WORDS)):
+            if line.event == "event" and (not line.fields["message"] or _NO_WORDS.match(line.fields["message"])):
                 what = f"{line.actor} reports {line.fields['reason']} of {line.fields['object']} without a word"
                 return (Breach((line.actor, line.fields["reason"], "message"), what, line),)
             return ()

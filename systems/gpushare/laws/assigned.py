@@ -102,9 +102,10 @@ class AssignedSoon(Invariant[RunState]):
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge pods that nobody calls assigned."""
+        within_s = _WITHIN_S + 2 * (state.bound_s("lag_s") or 0.0)
         for uid, line in list(self._owed.items()):
             due_s = line.t + self._settle_s
-            if t > due_s + _WITHIN_S:
+            if t > due_s + within_s:
                 del self._owed[uid]
                 if state.clock_from(self.number, line.t) > line.t:
                     continue  # a fault kept somebody from writing it or from seeing it

@@ -1,7 +1,7 @@
 """Which field identifiers of NVML each generation of GPUs answers: asked of the library, kept for the documentation.
 
 ``python -m ci.nvml_fields --write`` compiles the library, asks it for every identifier of the header, and writes
-``nvml-header/answers.txt``; without ``--write`` it compares. The tests do, too.
+``nvml-answers.txt``; without ``--write`` it compares. The tests do, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mews.emulator.nvml.state import NvmlGpu, NvmlHost, state_beside, write_stat
 from mews.emulator.nvml.topology import cube_mesh
 
 FOLDER = Path(__file__).parent / "nvml-header"
-ANSWERS = FOLDER / "answers.txt"
+ANSWERS = Path(__file__).parent / "nvml-answers.txt"
 GENERATIONS = {
     "Volta": "V100-SXM2-32GB", "Turing": "T4", "Ampere": "A100-SXM4-80GB", "Ada": "L40S", "Hopper": "H100-SXM",
     "Blackwell": "GB200",

@@ -24,7 +24,7 @@ _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
 _ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c")
 """The files whose functions change something of a GPU."""
 
-ANSWERS = Path(__file__).resolve().parents[1] / "nvml-header/answers.txt"
+ANSWERS = Path(__file__).resolve().parents[1] / "nvml-answers.txt"
 """What ``ci.nvml_fields`` wrote."""
 CALLERS = (
     ("nvidia_gpu_exporter", "--help-query-gpu"),

@@ -17,7 +17,7 @@ NOTICED = 4
 
 
 class AnswersEachRequest(Invariant[RunState]):
-    """A node consents to a request for a device, or refuses it and says why, before Reconfig-Mgr has waited for its
+    """A node consents to a request for a device, or refuses it, before Reconfig-Mgr has waited for its
     whole patience (``withdrawal_timeout_s``). This holds for a device that the node announced as healthy when it was
     requested. It does not hold if a fault was triggered on the device, or a component was down, during this time. The
     law judges a request when the device is asked back. What a node has consented to it does not refuse afterwards."""
@@ -51,14 +51,9 @@ class AnswersEachRequest(Invariant[RunState]):
     def _refused(self, line: Line) -> Iterator[Breach]:
         gpuid, request = line.fields["gpuid"], line.fields["request"]
         found = self._board.withdrawal(gpuid, request)
-        if found is None:
-            return
-        what = f"{found.node} refuses to give up {gpuid}"
-        if not line.fields["reason"]:
-            yield Breach((gpuid, request, "reason"), f"{what}, and says no reason", line, after=found.asked)
-        if found.consents and found.consent_ended is None:
-            after = found.consents[-1]
-            yield Breach((gpuid, request, "both"), f"{what} after it has consented", line, gpuid, after=after)
+        if found is not None and found.consents and found.consent_ended is None:
+            what = f"{found.node} refuses to give up {gpuid} after it has consented"
+            yield Breach((gpuid, request, "both"), what, line, gpuid, after=found.consents[-1])
 
     def _asked_back(self, line: Line, state: RunState) -> Iterator[Breach]:
         gpuid = line.fields["gpuid"]

@@ -92,7 +92,7 @@ def test_an_unknown_image_fails_where_nothing_is_said_of_it(file, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ("3", "images.x: 3: 3: must be idle, container, or a mapping of container, image, load, "),
+        ("3", "images.x: 3: 3: must be idle, container, or a mapping of container, env, files, image, load, "),
         ("busy", "images.x: 'busy': 'busy': must be idle, container, or a mapping"),
         ("{container: 3}", "images.x: {'container': 3}: container: 3: must be an image"),
         ("{process: sh}", "process: 'sh': must be a list of strings, the argv"),

@@ -153,15 +153,6 @@ def test_a_node_consents_as_its_host_lets_go(late_s):
     assert story.found(88) == ([("consented", "function-removed")] if late_s else [])
 
 
-def test_a_node_that_refuses_says_why():
-    story = a_story()
-    asked = story.withdrawal("asked")
-    story.withdrawal("refused", reason="held")
-    assert story.found(38) == []
-    story.withdrawal("refused", reason="")
-    assert story.found(38) == [("refused", asked.event)]
-
-
 def test_a_node_does_not_refuse_what_it_has_consented_to():
     for ended, found in ((False, [("refused", "consented")]), (True, [])):
         story = a_story()

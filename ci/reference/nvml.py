@@ -17,6 +17,7 @@ _READS = re.compile(r"Get[A-Z]|Query|Is[A-Z]")
 _UNSUPPORTED = re.compile(r"^UNSUPPORTED\((nvml\w+)\)", re.MULTILINE)
 _VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
 _FLAG = re.compile(r'is\(arguments\[at\], "(-\w+)", "(--[\w-]+)"\)')
+_ALONE = re.compile(r'strcmp\(arguments\[at\], "(--[\w-]+)"\) == 0\) \{')
 _SETTING = re.compile(r'= \{(?:"(-\w+)"|NULL), "(--[\w-]+)", (?:"|NULL)')
 _COMPARED = re.compile(r'strcmp\(arguments\[\w+\], "(-\w+)"\) == 0 \|\| strcmp\(arguments\[\w+\], "(--[\w-]+)"\)')
 _ROW = re.compile(r'\{"(-\w+)", "(--[\w-]+)"[,}]')
@@ -67,6 +68,7 @@ def options() -> dict[str, str]:
     emulated = [(name, brief) for name, brief in (*_VALUED.findall(main), *_VALUED.findall(settings))]
     records = main[main.index("WHAT[] = {") :].partition("}")[0]
     emulated += [(f"--query-{what}", "") for what in re.findall(r'"([\w-]+)"', records)]
+    emulated += [(name, "") for name in _ALONE.findall(main)]
     emulated += [(name, brief) for brief, name in (*_FLAG.findall(main), *_SETTING.findall(settings))]
     found = {_both(name, brief): "emulated" for name, brief in emulated}
     found |= {_both(name, brief): "refused" for brief, name in _PAIR.findall(refused)}

@@ -31,7 +31,7 @@ def told_of(host, folder, command, option, value):
 def printed(command, brief, name):
     """What the reference page says of an option; None where it says nothing, as of -h and of commands refused whole."""
     both = f"{name}, {brief}" if brief else name
-    if name in ("--help", "--version") or name.startswith("--help-query") or (command and command[0] in NEVER_HERE):
+    if name == "--help" or name.startswith("--help-query") or (command and command[0] in NEVER_HERE):
         return None
     if command and command[0] in COMMANDS:
         return PRINTED[f"{command[0]} {both}"]

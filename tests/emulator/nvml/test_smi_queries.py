@@ -137,7 +137,7 @@ def test_answers_go_to_a_file(host, tmp_path):
     assert file.read_text().startswith("# gpu")
 
 
-@pytest.mark.parametrize("option", ["-lmcd", "--get-hostname", "-cc", "--dtd", "--virt-mode=3", "-col"])
+@pytest.mark.parametrize("option", ["-lmcd", "--get-hostname", "-cc", "--virt-mode=3", "-col"])
 def test_what_is_not_emulated_says_so_and_changes_nothing(host, option):
     host.show(gpu(0))
     code, text = host.smi("-i", "0", option)

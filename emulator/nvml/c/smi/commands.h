@@ -4,15 +4,18 @@
 
 int show_table(const char *ids);
 int show_list(const char *ids);
-/* `sections`: of -d, NULL = all. */
-int show_details(const char *ids, int xml, const char *sections);
+/* `sections`: of -d, NULL = all. `embedded`: XML holds its document type. */
+int show_details(const char *ids, int xml, const char *sections, int embedded);
+
+/* --dtd: the document type of GPUs, or of units. */
+int show_dtd(int units);
 
 /* Whether -d knows them all. */
 int sections_known(const char *sections);
 int topology(int count, char **arguments);
 int show_topology(int with_links); /* NVLinks count before PCIe, or PCIe alone does */
 int show_p2p(unsigned capability);
-int show_units(int xml);
+int show_units(int xml, int embedded);
 int query_gpus(const char *ids, const char *fields, const char *format);
 
 /* --query-WHAT, and --help-query-WHAT: compute-apps, accounted-apps, retired-pages, remapped-rows, supported-clocks;

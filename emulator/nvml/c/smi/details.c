@@ -13,6 +13,7 @@
 
 enum { LABEL_WIDTH = 50 };
 
+static const char UNITS[] = "nvsmi_unit";
 static int as_xml, depth;
 
 static void indent(void) {
@@ -60,7 +61,9 @@ static int has_detail(Device device, const char *key, size_t length) {
     return detail_of(device, name + 1, value) == OK;
 }
 
+/* Of any model, where the device is NULL. */
 static int word_holds(Device device, const char *word, size_t length) {
+    if (device == NULL && (*word == '?' || *word == '!')) return 1;
     if (*word == '?') return has_detail(device, word + 1, length - 1);
     if (*word == '!') return !has_detail(device, word + 1, length - 1);
     if (*word == '-') return !driver_reached(word + 1, length - 1);
@@ -77,6 +80,11 @@ static int is_there(Device device, const Row *row) {
         if (*word) word++;
     }
     return 1;
+}
+
+int row_in_xml(const Row *row) {
+    as_xml = 1;
+    return is_there(NULL, row);
 }
 
 static int known_section(const char *word, size_t length) {
@@ -290,8 +298,22 @@ int sections_known(const char *sections) {
     return 1;
 }
 
+/* The document type: by the name of its file, or embedded. */
+static void document_type(const char *dtd, int version, int embedded) {
+    puts("<?xml version=\"1.0\" ?>");
+    if (embedded) {
+        puts("<!DOCTYPE nvidia_smi_log [");
+        show_dtd(strcmp(dtd, UNITS) == 0);
+        puts("]>");
+    } else {
+        printf("<!DOCTYPE nvidia_smi_log SYSTEM \"%s_v%d.dtd\">\n", dtd, version);
+    }
+    puts("<nvidia_smi_log>");
+}
+
 /* The log's head, up to how many there are of what. */
-static void log_head(int xml, const char *dtd, int version, const char *shown, const char *name, unsigned many) {
+static void log_head(int xml, int embedded, const char *dtd, int version, const char *shown, const char *name,
+                     unsigned many) {
     char now[64], count[16], driver[VALUE_SIZE] = "N/A", cuda_text[16];
     int cuda = 0;
     time_t seconds = time(NULL);
@@ -303,11 +325,8 @@ static void log_head(int xml, const char *dtd, int version, const char *shown, c
     api.nvmlSystemGetCudaDriverVersion_v2(&cuda);
     snprintf(cuda_text, sizeof cuda_text, "%d.%d", cuda / 1000, cuda % 1000 / 10);
     snprintf(count, sizeof count, "%u", many);
-    if (xml)
-        printf("<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"%s_v%d.dtd\">\n<nvidia_smi_log>\n", dtd,
-               version);
-    else
-        puts("\n==============NVSMI LOG==============\n");
+    if (xml) document_type(dtd, version, embedded);
+    else puts("\n==============NVSMI LOG==============\n");
     depth = xml;
     leaf("Timestamp", "timestamp", now);
     leaf("Driver Version", "driver_version", driver);
@@ -316,12 +335,13 @@ static void log_head(int xml, const char *dtd, int version, const char *shown, c
     leaf(shown, name, count);
 }
 
-int show_details(const char *ids, int xml, const char *sections) {
+int show_details(const char *ids, int xml, const char *sections, int embedded) {
     enum { NEW_DTD = 575 };
     unsigned attached = 0;
     Selection selection = select_gpus(ids, "No devices were found");
     api.nvmlDeviceGetCount_v2(&attached);
-    log_head(xml, "nvsmi_device", driver_branch() >= NEW_DTD ? 13 : 12, "Attached GPUs", "attached_gpus", attached);
+    log_head(xml, embedded, "nvsmi_device", driver_branch() >= NEW_DTD ? 13 : 12, "Attached GPUs", "attached_gpus",
+             attached);
     for (unsigned i = 0; i < selection.count; i++) one_gpu(selection.devices[i], sections);
     if (xml) puts("</nvidia_smi_log>");
     free(selection.devices);
@@ -329,11 +349,11 @@ int show_details(const char *ids, int xml, const char *sections) {
 }
 
 /* -q -u: of the S-class boxes that may hold GPUs there are none, but the head names driver and CUDA. */
-int show_units(int xml) {
+int show_units(int xml, int embedded) {
     enum { UNIT_DTD = 4 };
     unsigned units = 0;
     api.nvmlUnitGetCount(&units);
-    log_head(xml, "nvsmi_unit", UNIT_DTD, "Attached Units", "attached_units", units);
+    log_head(xml, embedded, UNITS, UNIT_DTD, "Attached Units", "attached_units", units);
     if (xml) puts("</nvidia_smi_log>");
     return 0;
 }

@@ -21,6 +21,9 @@ typedef struct {
 extern const Row ROWS[];
 extern const size_t ROW_COUNT;
 
+/* Whether XML has the row with this driver, on any model. */
+int row_in_xml(const Row *row);
+
 /* The names that -d knows, NULL at the end. */
 extern const char *const SECTIONS[];
 

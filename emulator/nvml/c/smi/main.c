@@ -17,6 +17,7 @@ static const char HELP[] =
     "nvidia-smi --version                         show the versions of program, library, driver and CUDA\n"
     "nvidia-smi -q [-x] [-d SECTION,…] [-i ID]    show everything; -x: as XML; -d: MEMORY, ECC, POWER, …\n"
     "nvidia-smi -q -u [-x]                        show driver, CUDA and units, of which there are none\n"
+    "nvidia-smi --dtd [-u]                        show the document type of that XML; -q -x --dtd embeds it\n"
     "nvidia-smi --query-WHAT=FIELD,… --format=csv[,noheader][,nounits] [-i ID]\n"
     "                                             WHAT: gpu, compute-apps, accounted-apps, retired-pages,\n"
     "                                             remapped-rows, supported-clocks\n"
@@ -49,7 +50,7 @@ static const char HELP[] =
 
 typedef struct {
     const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *mig, *sections, *loop, *loop_ms, *file;
-    int list, details, xml, reset, excluded, version, units;
+    int list, details, xml, reset, excluded, version, units, dtd;
     Settings settings;
 } Options;
 
@@ -61,7 +62,7 @@ int misused(const char *message) {
 }
 
 static const Option NOT_EMULATED[] = {
-    {"-col", "--columns"}, {NULL, "--dtd"}, {"-vm", "--virt-mode"}, {"-m", "--mode"}, {NULL, "--debug"},
+    {"-col", "--columns"}, {"-vm", "--virt-mode"}, {"-m", "--mode"}, {NULL, "--debug"},
     {"-lmcd", "--lock-memory-clocks-deferred"}, {"-rmcd", "--reset-memory-clocks-deferred"},
     {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-t", "--toggle-led"},
     {"-cc", "--cuda-clocks"}, {"-fdm", "--force-driver-model"}, {"-dm", "--driver-model"}, {NULL, NULL},
@@ -147,6 +148,8 @@ static int parse(int count, char **arguments, Options *options) {
             options->excluded = 1;
         } else if (strcmp(arguments[at], "--version") == 0) {
             options->version = 1;
+        } else if (strcmp(arguments[at], "--dtd") == 0) {
+            options->dtd = 1;
         } else if (is(arguments[at], "-q", "--query")) {
             options->details = 1;
         } else if (is(arguments[at], "-u", "--unit")) {
@@ -211,8 +214,8 @@ static int show(const Options *options) {
     if (options->query_gpu) return query_gpus(options->ids, options->query_gpu, options->format);
     if (options->query_records)
         return query_records(options->records, options->ids, options->query_records, options->format);
-    if (options->units) return options->details ? show_units(options->xml) : puts("No units were found") < 0;
-    if (options->details) return show_details(options->ids, options->xml, options->sections);
+    if (options->units) return options->details ? show_units(options->xml, options->dtd) : puts("No units were found") < 0;
+    if (options->details) return show_details(options->ids, options->xml, options->sections, options->dtd);
     return show_table(options->ids);
 }
 
@@ -231,6 +234,7 @@ static int run(const Options *options) {
     int code = 0;
     if (options->settings.scope && !any_setting(&options->settings)) return misused("\"-sc\" switch needs \"-pl\".");
     if (options->xml && !options->details) return misused("\"-x\" switch needs \"-q\".");
+    if (options->dtd && options->details && !options->xml) return misused("\"--dtd\" switch needs \"-x\" beside \"-q\".");
     if (options->sections && !options->details) return misused("\"-d\" switch needs \"-q\".");
     if (options->sections && !sections_known(options->sections)) return unknown_section(options->sections);
     if ((options->query_gpu || options->query_records) && options->format == NULL)
@@ -239,6 +243,7 @@ static int run(const Options *options) {
     if (!write_to(options->file)) return MISUSED;
     api_open(0);
     if (options->version) return show_version();
+    if (options->dtd && !options->details) return show_dtd(options->units);
     if (options->excluded) return puts("No excluded devices were found") < 0;
     if (options->reset) return reset_gpus(options->ids);
     if (options->persistence) code = set_persistence(options->ids, options->persistence);

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import tempfile
+from contextlib import contextmanager
 
 import pytest
 import yaml
@@ -42,9 +43,9 @@ def hardware(folder):
     return path
 
 
-@pytest.fixture
-def up(tmp_path):
-    nvidias_own()  # skips without the plugin or namespaces
+@contextmanager
+def running(tmp_path):
+    """A session with the eight GPUs; skips where the library is not compiled."""
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:
         environment = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         options = ["--insecure", "--stack", "none", "--wait", "nodes", "--hardware", str(hardware(tmp_path)), "--json",
@@ -62,6 +63,13 @@ def up(tmp_path):
             finally:
                 child.kill()
                 subprocess.run([*MEWS, "down", "--all"], env=environment, capture_output=True, check=True)
+
+
+@pytest.fixture
+def up(tmp_path):
+    nvidias_own()  # skips without the plugin or namespaces
+    with running(tmp_path) as found:
+        yield found
 
 
 def start(up, strategy, log):

@@ -41,7 +41,7 @@ ASSUMED = (
     "Each NVLink carries the same share of its rate as the PCIe slot. Headers add an eighth.",
     "A load spends half its time in tensor cores with 16-bit numbers, and a tenth in each other unit of GPM's metrics.",
     "NVLinks, C2C links and SRAM have no errors. ECC errors that you set are errors of the device memory.",
-    "A C2C link has ten lanes of 45 GB/s.",
+    "GPUs joined to a Grace processor have five C2C links each.",
     "Mode `MIN` of NVLink bandwidth leaves a quarter of the links.",
     "Columns of `dmon --format csv` are separated by a comma and a space.",
     "Samples that are older than the last change of a host show the value since that change.",
@@ -75,7 +75,7 @@ def options() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-COMMANDS = {"topo": "topo_near", "nvlink": "nvlink", "drain": "change", "mig": "mig"}
+COMMANDS = {"topo": "topo_near", "nvlink": "nvlink", "drain": "change", "mig": "mig", "c2c": "c2c"}
 """A command with options -> the source that parses it."""
 
 

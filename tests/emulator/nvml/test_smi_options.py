@@ -16,7 +16,7 @@ CASES = [
     for entry in OPTIONS
     for brief, name, *value in entry["options"]
 ]
-NEVER_HERE = {"daemon", "replay", "clocks", "c2c", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "pci",
+NEVER_HERE = {"daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "pci",
               "boost-slider", "conf-compute", "gpm", "power-smoothing", "power-profiles", "power-hint", "base-clocks",
               "rusd", "prm", "soc"}  # fmt: skip
 """Commands that are refused as a whole."""

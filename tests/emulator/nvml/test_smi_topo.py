@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mews.emulator.nvml.requests import Return, SetGpu
 from mews.emulator.nvml.topology import cube_mesh
-from tests.emulator.nvml.hosts import gpu
+from tests.emulator.nvml.hosts import gpu, uuid_of
 from tests.emulator.nvml.test_hotplug import Driver
 
 LEVELS = tuple(tuple(row.split()) for row in ("X PIX PXB SYS", "PIX X PHB SYS", "PXB PHB X NODE", "SYS SYS NODE X"))
@@ -175,3 +175,16 @@ def test_nvlink_shows_one_thing_at_a_time(host, words):
 def test_a_gpu_without_numa_node_is_near_no_memory(host):
     host.show(replace(gpu(0), numa_node=-1))
     assert host.smi("topo", "-C", "-i", "0") == (0, "NUMA IDs of closest CPU: N/A\n")
+
+
+def test_c2c_shows_links_to_a_joined_processor(host):
+    host.show(gpu(0, "GB200"), gpu(1, "GB200"), gpu(2, "H100-SXM"))
+    code, text = host.smi("c2c", "-s")
+    first, *links = text.splitlines()[:6]
+    assert code == 0 and first == f"GPU 0: NVIDIA GB200 (UUID: {uuid_of(0)})"
+    assert links == [f"\t C2C Link {number}: 44.712 GB/s" for number in range(5)]
+    assert text.count("GPU ") == 2 and text.count("C2C Link") == 10
+    assert host.smi("c2c", "--status", "-i", "1")[1].startswith("GPU 1: ")
+    assert host.smi("c2c", "-s", "-i", "2") == (3, "No Devices support C2C.\n")
+    for words in ((), ("-i", "0"), ("-s", "-x"), ("-s", "-i")):
+        assert host.smi("c2c", *words)[1].startswith("Usage: c2c -s")

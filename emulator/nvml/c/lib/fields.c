@@ -78,9 +78,10 @@ static Told pcie_field(const View *view, const Gpu *gpu, unsigned field) {
     return told_number(0);
 }
 
-/* The link to a Grace processor: ten links of 45 GB/s each way, that never fail. */
+/* The links to a Grace processor, that never fail. Of its ten, each of two GPUs has half (GB200, as nvidia-smi c2c -s
+ * shows them). */
 static Told c2c_field(const Gpu *gpu, unsigned field, unsigned scope) {
-    enum { LINKS = 10, MBPS = 45000 };
+    enum { LINKS = 5, MBPS = 44712 };
     const char *mode = detail_text(gpu, "c2c_mode");
     if (mode == NULL || strcmp(mode, "Enabled") != 0) return told_none();
     if (field == 170) return told_number(LINKS);

@@ -49,6 +49,7 @@ int set_mig_mode(const char *ids, const char *mode);
 int drain(int count, char **arguments);
 int monitor(int count, char **arguments, int devices); /* dmon, or pmon */
 int nvlink(int count, char **arguments);
+int c2c(int count, char **arguments);
 
 /* All that is printed from now on goes to that file; 0, after words, when it cannot be written. NULL: nothing to do. */
 int write_to(const char *path);

@@ -40,6 +40,7 @@ static const char HELP[] =
     "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
     "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
     "nvidia-smi topo -h                           show how to ask for the places of GPUs and what joins them\n"
+    "nvidia-smi c2c -s [-i ID]                    show the speed of links to a joined processor\n"
     "nvidia-smi nvlink -h                         show how to ask for NVLinks\n"
     "nvidia-smi dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE] [--format csv]\n"
     "nvidia-smi pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
@@ -68,7 +69,7 @@ static const Option NOT_EMULATED[] = {
     {"-cc", "--cuda-clocks"}, {"-fdm", "--force-driver-model"}, {"-dm", "--driver-model"}, {NULL, NULL},
 };
 static const char *const OTHER_COMMANDS[] = {
-    "daemon", "replay", "clocks", "c2c", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "boost-slider",
+    "daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "boost-slider",
     "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "power-hint", "base-clocks", "rusd", "prm",
     "soc", NULL};
 
@@ -272,6 +273,7 @@ static int command(int count, char **arguments) {
     if (count > 1 && strcmp(arguments[1], "dmon") == 0) return monitor(count - 2, arguments + 2, 1);
     if (count > 1 && strcmp(arguments[1], "pmon") == 0) return monitor(count - 2, arguments + 2, 0);
     if (count > 1 && strcmp(arguments[1], "nvlink") == 0) return nvlink(count - 2, arguments + 2);
+    if (count > 1 && strcmp(arguments[1], "c2c") == 0) return c2c(count - 2, arguments + 2);
     if (count > 1 && strcmp(arguments[1], "topo") == 0) return topology(count - 2, arguments + 2);
     for (size_t i = 0; count > 1 && OTHER_COMMANDS[i]; i++)
         if (strcmp(arguments[1], OTHER_COMMANDS[i]) == 0) return not_emulated(arguments[1]);

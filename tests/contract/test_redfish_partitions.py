@@ -69,6 +69,9 @@ def test_a_gpu_shows_its_mode_and_its_devices_as_they_come_and_go(service, pair)
     part = shown(service, uris[0])
     _, compute = pair.device(H100).mig.devices()[0]
     assert (part["ProcessorType"], part["UUID"]) == ("Partition", compute.uuid.removeprefix("MIG-"))
+    assert part["Manufacturer"] == gpu["Manufacturer"]
+    (end,) = part["Links"]["PCIeFunctions"]
+    assert shown(service, end["@odata.id"])["@odata.id"] == gpu["Links"]["PCIeDevice"]["@odata.id"] + "/PCIeFunctions/0"
     assert part["Model"] == "NVIDIA H100 PCIe MIG 1c.3g.40gb"
     assert (part["MemorySummary"], part["TotalCores"]) == ({"TotalMemorySizeMiB": 40448}, 16 * 128)
     assert shown(service, f"{BLOCK}/SubProcessors/GI1-CI0")["UUID"] == part["UUID"]

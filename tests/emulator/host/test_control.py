@@ -273,6 +273,7 @@ def test_links_of_hopper_sleep_after_the_time_that_is_set_until_the_driver_goes(
 
 
 def test_fewer_links_are_in_use_on_all_gpus_of_a_host_while_nobody_computes(linked):
+    linked.host.hold(Holder("monitor", (linked.device(V100).device.uuid,), pid=2), linked.t)
     put(linked, H100, "nvlink-bandwidth", 3)
     assert [shown(linked, each).link_bandwidth for each in (A100, H100, T4, V100)] == [0, 3, 0, 3]
     linked.host.hold(Holder("pod", (linked.device(V100).device.uuid,), pid=1, computing=True), linked.t)

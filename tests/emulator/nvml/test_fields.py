@@ -7,6 +7,7 @@ import pytest
 from ci import nvml_fields
 from ci.reference.nvml import fields as printed
 from ci.reference.nvml import page
+from mews.emulator.nvml.details import ATOMICS
 from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.recovery import recovery_action
 from mews.emulator.nvml.state import NvmlEvent
@@ -47,6 +48,19 @@ def test_a_generation_has_the_fields_of_its_own(read):
     assert {model for model, names in found.items() if has(names, "DEV_NVLINK_COUNT_")} == {"GB200"}
     assert {model for model, names in found.items() if "DEV_NVLINK_ERROR_DL_REPLAY" in names} == {"H100-SXM"}
     assert all("DEV_PERF_POLICY_POWER" in names for names in found.values())
+
+
+def test_links_to_a_joined_processor_have_a_number_each(read):
+    read.show(gpu(0, "GB200"))
+    last = read("DEV_C2C_LINK_COUNT") - 1
+    assert [read("DEV_C2C_LINK_GET_STATUS", link) for link in (0, last, last + 1)] == [1, 1, INVALID]
+    assert [read("DEV_C2C_LINK_GET_MAX_BW", link) for link in (0, last, last + 1)] == [44712, 44712, INVALID]
+    assert [read(f"DEV_C2C_LINK_{name}", last) for name in ("ERROR_INTR", "ERROR_REPLAY", "POWER_STATE")] == [0, 0, 0]
+
+
+def test_atomic_operations_of_the_slot_have_a_bit_each(read):
+    read.show(gpu(0, "GB200"))
+    assert read("DEV_PCIE_OUTBOUND_ATOMICS_MASK") == 2 ** len(ATOMICS.split()) - 1
 
 
 def test_limits_below_t_limit_are_signed(read):

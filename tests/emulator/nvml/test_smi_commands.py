@@ -1,11 +1,13 @@
 """nvidia-smi as programs and people call it: monitors by process, links, pairs of GPUs, and exporters' arguments."""
 
 import re
+import subprocess
 import xml.etree.ElementTree as tree
 
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.nvml.compile import compiler
 from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlProcess, StateClock
 from mews.emulator.nvml.topology import cube_mesh
@@ -64,6 +66,22 @@ def test_dmon_writes_csv_with_and_without_its_head(host):
     stamped = host.smi("dmon", "-s", "m", "-c", "1", "-o", "DT", "--format=csv,nounit")[1].splitlines()
     assert stamped[0] == "#Date, Time, gpu, fb, bar1, ccpm"
     assert re.fullmatch(r"\d{8}, \d\d:\d\d:\d\d, 0, 512, 1, 0", stamped[1])
+
+
+@pytest.fixture
+def unpaused(tmp_path):
+    """A library to preload that ends all sleeps at once."""
+    source = tmp_path / "unpaused.c"
+    source.write_text("int nanosleep(const void *wanted, void *left) { return 0; }\n")
+    subprocess.run([*compiler(), "-shared", "-fPIC", "-o", str(source.with_suffix(".so")), str(source)], check=True)
+    return str(source.with_suffix(".so"))
+
+
+def test_dmon_repeats_the_head_of_a_table_and_not_of_csv(host, unpaused):
+    host.show(gpu(0))
+    for words, heads in (((), 3), (("--format=csv",), 1)):
+        code, text = host.smi("dmon", "-s", "m", "-c", "41", *words, LD_PRELOAD=unpaused)
+        assert (code, text.count("gpu"), len(text.splitlines())) == (0, heads, 41 + 2 * heads)
 
 
 @pytest.mark.parametrize(

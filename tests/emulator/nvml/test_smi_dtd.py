@@ -114,7 +114,8 @@ def test_it_is_written_to_a_file_and_text_embeds_none(host, tmp_path):
     host.show(gpu(0))
     assert host.smi("--dtd", "-f", str(tmp_path / "log.dtd")) == (0, "")
     assert (tmp_path / "log.dtd").read_text(encoding="utf-8") == dtd_of(host)
-    assert host.smi("-q", "--dtd") == (2, '"--dtd" switch needs "-x" beside "-q". Please run \'nvidia-smi -h\' for help.\n')
+    code, text = host.smi("-q", "--dtd")
+    assert (code, text) == (2, '"--dtd" switch needs "-x" beside "-q". Please run \'nvidia-smi -h\' for help.\n')
 
 
 @pytest.mark.parametrize("capture", captures())

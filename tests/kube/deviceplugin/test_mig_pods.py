@@ -1,4 +1,4 @@
-"""Two pods on MIG devices of one GPU, and one on another GPU: each hears of the XIDs of what it has, and of no other."""
+"""Two pods on MIG devices of one GPU, and one on another GPU: each hears the XIDs of what it has, and no other."""
 
 import json
 import sys

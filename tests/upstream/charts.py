@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ WORK = {
 }
 """Images of what the charts are given to do."""
 _STEP_S = 300
+_LATE_S, _AGAIN_S = 180.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Chart:
     job: str = ""
     example: str = ""
     done: Sequence[Sequence[str]] = ()
+    late: bool = False
     needs: str = ""
     kind: str = "works"
 
@@ -122,11 +125,24 @@ class Client:
     def work(self, chart: Chart) -> None:
         """Have it do what it is for."""
         if chart.job:
-            self.run("kubectl", "apply", "-f", str(FOLDER / chart.job))
+            self._apply(FOLDER / chart.job, _LATE_S if chart.late else 0.0)
         if chart.example:
             self.run("kubectl", "apply", "-f", str(chart.programs().source() / chart.example))
         for what, state in chart.done:
             self.run("kubectl", "wait", f"--for={state}", *what.split(), "--timeout", "120s")
+
+    def _apply(self, file: Path, patience_s: float) -> None:
+        """Apply it, if need be again while a webhook does not listen yet."""
+        end = time.monotonic() + patience_s
+        while True:
+            try:
+                self.run("kubectl", "apply", "-f", str(file))
+                return
+            except AssertionError as error:
+                early = "failed calling webhook" in str(error) and "connection refused" in str(error)
+                if not early or time.monotonic() > end:
+                    raise
+            time.sleep(_AGAIN_S)
 
 
 def _cert_managers_chart(source: Path, folder: Path, chart: Chart) -> Path:

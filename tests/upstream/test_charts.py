@@ -68,6 +68,7 @@ def test_two_charts_work_together(names, tmp_path):
         if both.exists():  # a JobSet that Kueue admits
             client.run("kubectl", "apply", "-f", str(both))
             client.run("kubectl", "wait", "--for=condition=Completed", "jobset/queued", "--timeout", "120s")
-            client.run("kubectl", "wait", "--for=condition=Admitted", "workload", "--all", "--timeout", "30s")
+            admitted = "--for=jsonpath={.status.admission.clusterQueue}=everyone"
+            client.run("kubectl", "wait", admitted, "workload", "--all", "--timeout", "30s")
 
     installed(names, tmp_path, then)

@@ -132,13 +132,21 @@ async def _post(call: WebhookCall, target: _Target) -> Any:
         async with session.post(
             url, data=body, headers=headers, ssl=trust, server_hostname=target.name, allow_redirects=False
         ) as response:
-            text = await response.content.read(_LARGEST)
+            text = await _whole(response.content)
             if response.status != _OK:
                 raise WebhookError(_unexpected(response.status, text.decode(errors="replace")))
     try:
         return json.loads(text)
     except ValueError:
         raise WebhookError("couldn't get version/kind; json parse error: the answer is not JSON") from None
+
+
+async def _whole(content: aiohttp.StreamReader) -> bytes:
+    """Up to the largest answer that is read: one read gives no more than has arrived so far."""
+    text = bytearray()
+    while len(text) < _LARGEST and (part := await content.read(_LARGEST - len(text))):
+        text += part
+    return bytes(text)
 
 
 _NOT_FOUND = 404

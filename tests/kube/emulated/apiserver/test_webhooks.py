@@ -29,15 +29,26 @@ RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "r
 SERVICE_NAME = "hook.default.svc"
 
 
+async def in_parts(request: web.Request, body: Any) -> web.StreamResponse:
+    """As Go's server answers, whose second chunk may come later than the first."""
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    await answer.write(body[:100])
+    await asyncio.sleep(0.2)
+    await answer.write(body[100:])
+    return answer
+
+
 class HttpsWebhook:
-    """A mutating webhook that adds a field, or hangs for names that begin with ``slow``."""
+    """A mutating webhook that adds a field, hangs for names that begin with ``slow``, and answers in two parts for
+    those with ``parts``."""
 
     def __init__(self, certificates: Certificates) -> None:
         self._certificates = certificates
         self.port = 0
         self.hosts: list[str] = []
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         self.hosts.append(request.headers["Host"])
         review = await request.json()
         asked = review["request"]
@@ -51,7 +62,8 @@ class HttpsWebhook:
             "patch": base64.b64encode(json.dumps(patch).encode()).decode(),
             "warnings": ["hello"],
         }
-        return web.json_response({**review, "request": None, "response": response})
+        whole = web.json_response({**review, "request": None, "response": response})
+        return await in_parts(request, whole.body) if asked["name"].startswith("parts") else whole
 
     async def run(self, body: Callable[[], Awaitable[None]]) -> None:
         app = web.Application()
@@ -125,6 +137,15 @@ def test_a_webhook_is_called_by_its_service(tmp_path: Path) -> None:
         stored = await kube.create(CONFIGMAPS, {"metadata": {"name": "a"}}, namespace="default")
         assert stored["data"] == {"by": "/x"}
         assert hook.hosts == [f"{SERVICE_NAME}:443"]
+
+    with_webhook(tmp_path, check)
+
+
+def test_a_webhooks_answer_may_arrive_in_parts(tmp_path: Path) -> None:
+    async def check(kube: HttpKube, hook: HttpsWebhook, authority: str, _server: ApiServer) -> None:
+        await kube.create(MUTATING, configuration({"url": f"https://127.0.0.1:{hook.port}/x", "caBundle": authority}))
+        stored = await kube.create(CONFIGMAPS, {"metadata": {"name": "parts"}}, namespace="default")
+        assert stored["data"] == {"by": "/x"}
 
     with_webhook(tmp_path, check)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 from ci.reference import PAGES
@@ -10,8 +10,11 @@ from ci.reference import PAGES
 
 def main() -> None:
     """Write them."""
+    parser = argparse.ArgumentParser(prog="python -m ci.reference", description="Write the pages of the reference.")
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     for place, make in PAGES.items():
-        file = Path(sys.argv[1]) / place
+        file = folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(make(), encoding="utf-8")
 

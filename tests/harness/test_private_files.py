@@ -131,6 +131,7 @@ BY_HAND = {
     "kube/emulated/kubelet/volumes/atomic_writer.py": "volumes of a container of any user, in the run's own folder",
     "kube/emulated/kubelet/pod_roots.py": "a program of a container of any user, in the run's own folder",
     "kube/emulated/kubelet/hosts_files.py": "/etc/hosts of containers, in the run's own folder",
+    "kube/emulated/kubelet/resolver_files.py": "resolv.conf of containers, in the run's own folder",
     "kube/emulated/kubelet/namespace_entry.py": "mount points in a namespace, and /proc",
 }
 

@@ -107,7 +107,7 @@ def test_what_cannot_be_sent_is_a_lost_item_with_the_reason():
 
     first, second = pool(work).run(2)
     assert "0 is lost: what its worker process came to cannot be sent" in first
-    assert second == "1 is lost: what its worker process came to cannot be sent: Awkward: no way"
+    assert second == "1 is lost: what its worker process came to cannot be sent: AwkwardError: no way"
 
 
 def test_an_interrupt_ends_the_workers_and_keeps_what_had_ended(tmp_path):

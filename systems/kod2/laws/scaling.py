@@ -206,7 +206,8 @@ class PlacedFirst(_JobLaw):
         if _was_under_way(job.former, owner[1], line, state.bound_s("lag_s") or 0.0):
             return
         lag_s, last = state.bound_s("lag_s") or 0.0, job.lines.get("placement")
-        if lag_s and last is not None and line.t - last.t <= lag_s:
+        shown = last or job.lines.get("bounds")  # of a new job, the watch of pods may be ahead of that of jobs
+        if lag_s and shown is not None and line.t - shown.t <= lag_s:
             return
         if node is None or (made_on and made_on != node):
             where = f"its job has not placed {owner[1]}" if node is None else f"{owner[1]} is placed on {node}"

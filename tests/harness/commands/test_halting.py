@@ -90,6 +90,14 @@ def gone(run, patience_s=20.0):
     return left_behind(run) == []
 
 
+def ended(pid, patience_s=20.0):
+    """Whether that process ends: it removes its files first."""
+    until_s = time.monotonic() + patience_s
+    while born(pid) and time.monotonic() < until_s:
+        time.sleep(0.1)
+    return born(pid) == ""
+
+
 def get(url, method="GET"):
     """(status, body) of a request in plain HTTP."""
     try:
@@ -194,7 +202,7 @@ def test_a_run_that_is_killed_leaves_nothing(stop):
     run.process.kill()
     run.process.wait()
     assert gone(run)
-    assert born(servers[0]) == ""
+    assert ended(servers[0])
     with pytest.raises(OSError):
         get(ready["chassis"]["A"]["h3api"])
 

@@ -153,6 +153,12 @@ def test_a_pod_that_was_not_placed_or_elsewhere_is_reported_with_the_placement()
     assert found(65, [(0.0, "pod/default/other-worker-0", "created", {"uid": "x", "node": ""})]) == []
 
 
+@pytest.mark.parametrize(("lag_s", "wrong"), [(0.0, [(4, None)]), (0.5, [(4, None)]), (2.0, [])])
+def test_the_watch_of_pods_may_be_ahead_of_that_of_a_new_job(lag_s: float, wrong: list[Any]) -> None:
+    law = next(law for law in laws(OperatorConfig()) if law.number == 65)
+    assert numbers(breaches(law, [*enters(), created(1, 0)], lag_s=lag_s)) == wrong
+
+
 def test_a_pod_that_was_being_made_for_a_deleted_job_of_that_name_is_nobodys_breach() -> None:
     anew = [*RUNS, job(2, "deleted"), *((2.0, *said[1:]) for said in enters())]
     assert found(65, [*anew, created(2, 1)]) == []

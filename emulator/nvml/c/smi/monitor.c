@@ -46,11 +46,16 @@ static void stamp_head(const char *stamps, int line) {
     if (!dated && !timed) fputs("# ", stdout);
 }
 
-static void stamp(const char *stamps) {
-    char text[32];
+static struct tm local_now(void) {
     time_t seconds = time(NULL);
     struct tm parts;
     localtime_r(&seconds, &parts);
+    return parts;
+}
+
+static void stamp(const char *stamps) {
+    char text[32];
+    struct tm parts = local_now();
     if (strchr(stamps, 'D') && strftime(text, sizeof text, " %Y%m%d   ", &parts)) fputs(text, stdout);
     if (strchr(stamps, 'T') && strftime(text, sizeof text, "%H:%M:%S    ", &parts))
         printf("%s%s", strchr(stamps, 'D') ? "" : " ", text);
@@ -111,9 +116,7 @@ static void metric_cells(const Metrics *metrics, const Between *between, const F
 
 static void csv_stamp(const char *stamps) {
     char text[32];
-    time_t seconds = time(NULL);
-    struct tm parts;
-    localtime_r(&seconds, &parts);
+    struct tm parts = local_now();
     if (strchr(stamps, 'D') && strftime(text, sizeof text, "%Y%m%d, ", &parts)) fputs(text, stdout);
     if (strchr(stamps, 'T') && strftime(text, sizeof text, "%H:%M:%S, ", &parts)) fputs(text, stdout);
 }

@@ -16,7 +16,7 @@ from mews.harness.scenario.expectations import (
 )
 from mews.harness.scenario.extension import GivenExtension
 from mews.harness.scenario.kinds import complete, resource_of
-from mews.harness.scenario.match import Mismatch, match, show
+from mews.harness.scenario.match import Mismatch, fits, match, show
 from mews.harness.scenario.step_context import Finding, StepContext, all_of
 from mews.kube.api.errors import ApiError, NotFoundError, UnavailableError
 from mews.kube.api.objects import Object, condition_of, name_of, node_name_of, phase_of
@@ -147,7 +147,7 @@ async def _count(stage: StepContext, expected: CountExpectation) -> Finding:
     resource = await resource_of(stage.cluster.kube, expected.kind, expected.api_version)
     namespace = expected.namespace if resource.namespaced else None
     answer = await stage.cluster.kube.list(resource, namespace=namespace, label_selector=expected.labels)
-    names = [name_of(obj) for obj in answer.items if match(expected.matching, obj) is None]
+    names = [name_of(obj) for obj in answer.items if fits(expected.matching, obj)]
     awaited = f"{show(expected.is_)} {resource.plural} like {show(expected.matching)}"
     wrong = match(expected.is_, len(names))
     about = tuple(f"{resource.kind.lower()}/{namespace or ''}/{name_of(obj)}" for obj in answer.items[:4])

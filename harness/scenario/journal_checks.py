@@ -8,7 +8,7 @@ from typing import Any
 from mews.harness.journal import Line
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.expectations import EventExpectation, JournalExpectation
-from mews.harness.scenario.match import match, show
+from mews.harness.scenario.match import fits, match, show
 from mews.harness.scenario.step_context import Finding, StepContext
 from mews.kube.api.resources import EVENTS
 
@@ -58,7 +58,7 @@ def _since(stage: StepContext, name: str | None) -> int:
 
 
 def _like(pattern: Entry, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [line for line in lines if match(pattern, line) is None]
+    return [line for line in lines if fits(pattern, line)]
 
 
 def _number(wanted: dict[str, Any], written: Sequence[Line], lines: list[dict[str, Any]]) -> int:

@@ -75,12 +75,24 @@ def match(pattern: Any, actual: Any, path: str = "") -> Mismatch | None:
             match(value, actual.get(key, MISSING), f"{path}.{key}" if path else str(key))
             for key, value in pattern.items()
         )
-    if pattern is None:
-        return None if actual is None or actual is MISSING else Mismatch(path, "null", show(actual))
-    if _same(pattern, actual):
+    if _is_value(pattern, actual):
         return None
+    if pattern is None:
+        return Mismatch(path, "null", show(actual))
     hint = " (a text: quote it)" if isinstance(actual, str) and str(pattern) == actual else ""
     return Mismatch(path, show(pattern) + hint, show(actual))
+
+
+def fits(pattern: Any, actual: Any) -> bool:
+    """Whether the value matches, without words for where it does not: waits ask this of every object again and again."""
+    if type(pattern) is not dict or type(actual) is not dict:
+        return match(pattern, actual) is None if isinstance(pattern, Mapping) else _is_value(pattern, actual)
+    for key, value in pattern.items():
+        if str(key).startswith("$"):
+            return match(pattern, actual) is None
+        if not fits(value, actual.get(key, MISSING)):
+            return False
+    return True
 
 
 def check_pattern(pattern: Any) -> None:
@@ -114,6 +126,10 @@ def check_count(pattern: Any, where: str = "") -> None:
 
 def _first(mismatches: Any) -> Mismatch | None:
     return next((mismatch for mismatch in mismatches if mismatch is not None), None)
+
+
+def _is_value(pattern: Any, actual: Any) -> bool:
+    return (actual is None or actual is MISSING) if pattern is None else _same(pattern, actual)
 
 
 def _same(expected: Any, actual: Any) -> bool:
@@ -177,7 +193,7 @@ def _unpaired(expected: Sequence[Any], actual: Sequence[Any]) -> int | None:
 
     def place(pattern: int, tried: set[int]) -> bool:
         for item in range(len(actual)):
-            if item in tried or match(expected[pattern], actual[item]) is not None:
+            if item in tried or not fits(expected[pattern], actual[item]):
                 continue
             tried.add(item)
             if item not in owner or place(owner[item], tried):
@@ -197,7 +213,7 @@ def _count(operand: Any, actual: Any, path: str) -> Mismatch | None:
     items = list(actual.values()) if isinstance(actual, Mapping) else actual
     if not isinstance(items, list | tuple):
         return Mismatch(path, "a list to count in", show(actual))
-    number = sum(match(operand["of"], item) is None for item in items)
+    number = sum(fits(operand["of"], item) for item in items)
     wrong = match(operand["is"], number)
     return wrong and Mismatch(path, f"{show(operand['is'])} items like {show(operand['of'])}", str(number))
 
@@ -223,7 +239,7 @@ def _regex(operand: Any, actual: Any, path: str) -> Mismatch | None:
 
 
 def _in(operand: Any, actual: Any, path: str) -> Mismatch | None:
-    if any(match(pattern, actual) is None for pattern in operand):
+    if any(fits(pattern, actual) for pattern in operand):
         return None
     return Mismatch(path, f"one of {show(operand)}", show(actual))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from mews.harness.scenario.match import check_pattern, match
+from mews.harness.scenario.match import check_pattern, fits, match
 
 POD = {
     "metadata": {"name": "a", "annotations": {"demand": "1"}},
@@ -31,6 +31,7 @@ POD = {
 def test_a_partial_object_matches(pattern):
     check_pattern(pattern)
     assert match(pattern, POD) is None
+    assert fits(pattern, POD)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,7 @@ def test_a_mismatch_names_the_place_what_was_expected_and_what_is(pattern, path,
     assert wrong.path == path
     assert words[0] in wrong.expected
     assert words[1] in wrong.actual
+    assert not fits(pattern, POD)
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,9 @@ class WorkerPool(Generic[R]):
         where not even one worker can be started.
         """
         self._left = deque(range(count))
-        gc.collect()
-        gc.freeze()  # pages that no collection touches stay shared with the workers
+        frozen = gc.get_freeze_count() > 0
+        if not frozen:
+            gc.freeze()  # pages that no collection touches stay shared with the workers
         try:
             for number in range(count):
                 while number not in self._results:
@@ -85,7 +86,8 @@ class WorkerPool(Generic[R]):
             raise
         finally:
             self._end_all()
-            gc.unfreeze()
+            if not frozen:
+                gc.unfreeze()
 
     def _employ(self) -> None:
         """Give every worker that has none some items; start workers as long as there are items for them."""

@@ -212,7 +212,8 @@ Place = tuple[str, Body, list[tuple[str, str]]]
 """Where a struct can be said: the path to post to, the head of the object, the fields that lead there."""
 
 
-def places(server: Server, types: Mapping[str, Body]) -> dict[str, Place]:
+# Complex: two passes over one table: the kinds, then the way to each struct.
+def places(server: Server, types: Mapping[str, Body]) -> dict[str, Place]:  # noqa: C901
     """For each struct the shortest way to it from a kind that can be created; Pods and Deployments first."""
     roots = {}
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

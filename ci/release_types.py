@@ -153,7 +153,8 @@ def derived(sources: Sources) -> tuple[dict[str, dict[str, Words]], dict[str, li
     return found, gated
 
 
-def _words(
+# Complex: one branch for each word, in the order in which a row has them.
+def _words(  # noqa: C901
     known: Mapping[str, Any], go: GoField | None, version: str, *, is_root: bool, name: str, names_embedded: bool
 ) -> Iterator[tuple[str, str]]:
     type_ = known["type"]

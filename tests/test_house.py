@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,16 @@ def test_no_word_is_left_that_does_not_belong_here():
         for path in texts()
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
         if FORBIDDEN_WORDS.search(line)
+    ]
+    assert found == []
+
+
+def test_a_complex_function_has_a_comment_that_says_why():
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in [*SOURCES, *(ROOT / "ci").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+        for (_, before), (number, line) in pairwise(enumerate(path.read_text(encoding="utf-8").splitlines(), start=1))
+        if re.match(r"\s*(async )?def .*# noqa: C901$", line) and not before.strip().startswith("# Complex: ")
     ]
     assert found == []
 

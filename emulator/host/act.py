@@ -83,7 +83,8 @@ MOST_PID = MOST_NUMBER = (1 << 32) - 1
 KEYS = ("do", "device", "bdf", "driver", "below", "on", "path", "text", "setting", "change", "values", *HOLDER_KEYS)
 
 
-def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
+# Complex: one case for each action that may have to wait.
+def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:  # noqa: C901
     """Begin an action; it may have to wait.
 
     Raises HostRefusalError as the host does, ValueError for what is no action, FileNotFoundError, PermissionError for a

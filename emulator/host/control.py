@@ -30,7 +30,8 @@ MOST_THRESHOLD, BANDWIDTH_MODES = 0x1FFF, 5
 ``NVML_GPU_NVLINK_BW_MODE_*``."""
 
 
-def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -> None:
+# Complex: one case for each setting.
+def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -> None:  # noqa: C901
     """Set one thing of a GPU that the driver has; of ``CONTROL_NAMES`` no numbers restore the default.
 
     Raises NotSupportedError where the board's model has no such setting, BadWriteError for a value that it does not

@@ -207,7 +207,8 @@ def render(host: NvmlHost) -> bytes:
     return f"mews-nvml {VERSION} {len(body)} {zlib.crc32(body):08x}\n".encode("ascii") + body
 
 
-def _lines(host: NvmlHost) -> Iterator[str]:
+# Complex: one branch for each optional line, in the order of the file.
+def _lines(host: NvmlHost) -> Iterator[str]:  # noqa: C901
     yield f"driver_version {_text(host.driver_version)}"
     yield f"nvml_version {_text(host.nvml_version or nvml_of(host.driver_version))}"
     yield f"cuda_version {host.cuda_version or cuda_of(host.driver_version)}"

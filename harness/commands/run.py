@@ -82,7 +82,8 @@ class WantedRuns(Struct, frozen=True):
     break_at: str | None = None
 
 
-def run(
+# Complex: the order of the checks decides which error is shown.
+def run(  # noqa: C901
     paths: Sequence[Path],
     options: RunOptions,
     outputs: RunOutputs,

@@ -38,7 +38,8 @@ _HARDWARE = Path("pool-24")
 _MOST_HOSTS = 20_000
 
 
-def run(arguments: Sequence[str], context: CommandContext) -> int:
+# Complex: the order of the checks decides which error is shown.
+def run(arguments: Sequence[str], context: CommandContext) -> int:  # noqa: C901
     """The command.
 
     Raises BadInputError, RequirementError; ValueError for bad arguments.

@@ -143,7 +143,8 @@ class ClauseContext:
         self._compare_uuids(rows)
         return ListedTable(rows, table.ports, table.twice)
 
-    def insist(self, ask: Callable[[], T]) -> T:
+    # Complex: one branch for each way in which an answer fails.
+    def insist(self, ask: Callable[[], T]) -> T:  # noqa: C901
         """What it returns, asked again while no answer comes, as long as an outage may last; a few times where it is
         answered with HTTP 5xx or in another form than the dialect's.
 

@@ -72,7 +72,8 @@ class KubeletReports(Invariant[ObservedState]):
         self._failures: Counter[str] = Counter()
         """Pod -> how often one of its containers could not be created."""
 
-    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+    # Complex: one branch for each kind of line, and it runs for every line.
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:  # noqa: C901
         """Judge one word of a kubelet."""
         if line.layer == "api":
             if line.event != "event":

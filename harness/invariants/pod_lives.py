@@ -59,7 +59,8 @@ class PodLives(Invariant[ObservedState]):
         self._gone: dict[str, None] = {}
         self._killed_s: dict[str, float] = {}
 
-    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+    # Complex: one branch for each kind of line, and it runs for every line.
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:  # noqa: C901
         """Judge one step of a pod's life."""
         uid = line.fields.get("uid")
         if line.layer == "component":

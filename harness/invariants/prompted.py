@@ -53,7 +53,8 @@ class Prompted(Invariant[ObservedState]):
         self._prompt: Line | None = None
         """The last line that may have woken a pod."""
 
-    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+    # Complex: one branch for each kind of line, and it runs for every line.
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:  # noqa: C901
         """Take in what happens, and judge bindings."""
         if line.event == "event":
             self._note_event(str(line.fields.get("object")), line)

@@ -110,7 +110,8 @@ class SchedulerReports(Invariant[ObservedState]):
         name = line.actor.partition("/")[2]
         self._nodes.discard(name) if line.event == "deleted" else self._nodes.add(name)
 
-    def _pod(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+    # Complex: one branch for each kind of line, and it runs for every line.
+    def _pod(self, line: Line, state: ObservedState) -> Iterator[Breach]:  # noqa: C901
         pod, fields = line.actor, line.fields
         if self._owed:
             self._followed.setdefault(pod, line)

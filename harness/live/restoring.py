@@ -193,7 +193,8 @@ class Restoration:
             ]
         return []
 
-    async def _restore_objects(self) -> Any:
+    # Complex: steps in their order, left out where nothing is to be done.
+    async def _restore_objects(self) -> Any:  # noqa: C901
         snapshot = self._snapshot
         if snapshot.early:
             yield {"apply": list(snapshot.early)}

@@ -84,7 +84,7 @@ def match(pattern: Any, actual: Any, path: str = "") -> Mismatch | None:
 
 
 def fits(pattern: Any, actual: Any) -> bool:
-    """Whether the value matches, without words for where it does not: waits ask this of every object again and again."""
+    """Whether the value matches, without words for where it does not: waits ask this of every object, often."""
     if type(pattern) is not dict or type(actual) is not dict:
         return match(pattern, actual) is None if isinstance(pattern, Mapping) else _is_value(pattern, actual)
     for key, value in pattern.items():
@@ -295,7 +295,8 @@ def _check(pattern: Any, path: str) -> None:
             _check(value, f"{path}.{key}" if path else str(key))
 
 
-def _check_operator(key: str, value: Any, path: str) -> None:
+# Complex: one branch for each shape of operand.
+def _check_operator(key: str, value: Any, path: str) -> None:  # noqa: C901
     where = f"at {path}: {key}: " if path else f"{key}: "
     if key not in _OPERATORS:
         raise ValueError(f"{where}unknown operator; allowed: {', '.join(_OPERATORS)}")

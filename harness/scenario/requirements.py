@@ -32,7 +32,8 @@ _MINOR = re.compile(r"v1\.(\d+)\.")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:
+# Complex: the first reason that applies is the one that is shown.
+def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:  # noqa: C901
     """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened.
 
     Raises ScenarioError for an image that nothing stands for where nodes are emulated.
@@ -192,7 +193,8 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
     return None
 
 
-def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:
+# Complex: the first reason that applies is the one that is shown.
+def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:  # noqa: C901
     if stack.kubelet.faults:
         return f"stack.kubelet.faults: needs emulated kubelets, those of --cluster {backend.name} are real"
     for yours in stack.replace.values():

@@ -38,7 +38,8 @@ class ElasticEngine:
         self._numbers = count()
         self._booked: dict[int, tuple[int, int]] = {}
 
-    def run(self, jobs: Iterable[SimulatedJob]) -> None:
+    # Complex: one loop over arrivals, decisions and ends: it runs for every job.
+    def run(self, jobs: Iterable[SimulatedJob]) -> None:  # noqa: C901
         """Play all jobs to their end.
 
         Raises StuckElasticError.

@@ -68,7 +68,8 @@ class TraceEngine:
         """When running jobs will have freed their room."""
         return ((at_s, job, spot) for at_s, _, job, spot in self._ends)
 
-    def run(self, jobs: Iterable[SimulatedJob], line: JobLine) -> None:
+    # Complex: one loop over arrivals, decisions and ends: it runs for every job.
+    def run(self, jobs: Iterable[SimulatedJob], line: JobLine) -> None:  # noqa: C901
         """Play all jobs to their end.
 
         Raises StuckTraceError.

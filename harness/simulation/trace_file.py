@@ -114,7 +114,8 @@ class TraceFile:
         except csv.Error as error:
             raise BadInputError(f"{path}:1: no CSV: {error}") from None
 
-    def _check(self, places: Mapping[str, int], typed: bool) -> None:
+    # Complex: the first wrong column is the one that is shown.
+    def _check(self, places: Mapping[str, int], typed: bool) -> None:  # noqa: C901
         where, known = f"{self.path}:1", ", ".join(self.form.columns)
         if len(places) < len(self._columns):
             twice = next(name for name in self._columns if self._columns.count(name) > 1)

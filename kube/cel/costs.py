@@ -376,7 +376,8 @@ _NOMINAL = frozenset((
 ))  # fmt: skip
 
 
-def _library_price(
+# Complex: one branch for each group of upstream's functions.
+def _library_price(  # noqa: C901
     name: str, overload: str, sizes: list[Estimate], target: Estimate | None
 ) -> tuple[Estimate, Estimate | None] | None:
     if name in _NOMINAL or overload == "cidr_ip":

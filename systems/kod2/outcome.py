@@ -39,7 +39,8 @@ class JobOutcome(Struct, frozen=True):
     was_running: bool = False
 
 
-def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int, baseline: bool = False) -> JobOutcome:
+# Complex: the order of the judgements decides the outcome.
+def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int, baseline: bool = False) -> JobOutcome:  # noqa: C901
     """Judge the pods of those tasks; ``restarts`` counts the pods made anew before. ``baseline``: as Kubeflow's
     operator does, to which a pod that its node refused is one that failed."""
     if baseline and _is_past_backoff(job, tasks, pods):

@@ -55,7 +55,8 @@ class Workers:
         left, asks = self.room.pools if devices is None else devices, self.job.worker.pooled
         return sum(min(count, max(0, left.get(pool, 0) // asks)) for pool, count in sums.items())
 
-    def layout(self, at_least: int, wanted: int, order: Sequence[int] | None = None) -> Layout | None:
+    # Complex: one search, and the shortcuts that end it early.
+    def layout(self, at_least: int, wanted: int, order: Sequence[int] | None = None) -> Layout | None:  # noqa: C901
         """The best way to place the fixed tasks so that at least so many workers fit: most workers (up to
         ``wanted``), then a worker beside the first fixed task, then the earliest node of ``order``.
 

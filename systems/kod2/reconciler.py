@@ -157,9 +157,8 @@ class Reconciler:
         elif stall is not None and not self._is_baseline:
             self._decide()
 
-    # While it runs
-
-    async def _run(self, tfjob: Object, job: TFJob, status: Status) -> None:
+    # Complex: the steps of one reconciliation in their order.
+    async def _run(self, tfjob: Object, job: TFJob, status: Status) -> None:  # noqa: C901
         pods = self._cache.pods_of(uid_of(tfjob))
         tasks = self._tasks(job, status)
         if await self._is_overdue(tfjob, job, status):

@@ -108,7 +108,8 @@ class GarbageCollector:
 
     # The graph
 
-    def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+    # Complex: one pass over what a change frees and what it holds.
+    def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: C901
         if old is not None:
             for owner in _owners(old):
                 self._drop_dependent(str(owner.get("uid")), uid_of(old))

@@ -320,7 +320,8 @@ class _Search:
                 self._give_back(at.claim, granted)
         return found
 
-    def _take(self, claim: int, request: ClaimedRequest, pool: Pool, device: OfferedDevice) -> Granted | None:
+    # Complex: each condition gives the device up, in upstream's order.
+    def _take(self, claim: int, request: ClaimedRequest, pool: Pool, device: OfferedDevice) -> Granted | None:  # noqa: C901
         """Take the device for the request, None where it is not to be had."""
         shared = device.is_shared and self._features.consumable_capacity
         if not self._is_free(claim, request, device, shared=shared):

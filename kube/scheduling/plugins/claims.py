@@ -218,7 +218,8 @@ class DynamicResources:
     def _new_share(self) -> str:
         return str(UUID(int=self._handle.context.rng.getrandbits(128), version=4))
 
-    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+    # Complex: upstream's order of conditions.
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:  # noqa: C901
         """Refuse nodes that an allocation excludes, or on which the claims that have none cannot get one."""
         from mews.kube.scheduling.devices.inventory import NodePlace, selected
 
@@ -232,8 +233,7 @@ class DynamicResources:
         place = NodePlace(node.name, node.labels)
         unavailable = []
         for index, claim in enumerate(found.claims):
-            allocation = allocation_of(claim)
-            if allocation is None:
+            if (allocation := allocation_of(claim)) is None:
                 continue
             selector = allocation.get("nodeSelector")
             if (selector is not None and not selected(selector, place)) or self._is_to_free(claim):
@@ -244,8 +244,8 @@ class DynamicResources:
             except NodeAllocationError as failed:
                 return unresolvable(str(failed))
             except SearchTimeoutError as failed:
-                late = str(failed)
-                return unresolvable(late) if self._features.minor < 36 else error(f"node {node.name}: {late}")
+                is_new = self._features.minor >= 36
+                return error(f"node {node.name}: {failed}") if is_new else unresolvable(str(failed))
             except AllocationError as failed:
                 return error(str(failed))
             if given is None:

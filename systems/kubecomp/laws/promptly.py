@@ -134,7 +134,8 @@ class ActsAtOnce(Invariant[RunState]):
         self._edited_s = -math.inf
         """When somebody else changed a table last."""
 
-    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+    # Complex: one branch for each kind of line, and it runs for every line.
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:  # noqa: C901
         """Judge requests and their answers."""
         before, self._last = self._last, line
         layer = line.layer

@@ -19,7 +19,8 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS)
-def test_devices_that_move_only_while_nobody_holds_them_break_nothing(actions):
+# Complex: one branch for each drawn line.
+def test_devices_that_move_only_while_nobody_holds_them_break_nothing(actions):  # noqa: C901
     stream = Stream({"a": "1", "b": "1", "c": "2", "d": None})
     pods = {}
 

@@ -108,7 +108,8 @@ class Case:
                 exclusive = {device.type: "DeviceLevel"}
             self.use = self.use.plus(PodUse(f"u{number}", f"d/u{number}", (given,), exclusive))
 
-    def _wish(self) -> None:
+    # Complex: one branch for each drawn field.
+    def _wish(self) -> None:  # noqa: C901
         rng, hints = self.rng, dict[str, Any]()
         if rng.random() < 0.3:
             self.hint["selector"] = {"matchLabels": {"k": "x"}}

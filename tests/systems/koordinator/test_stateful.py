@@ -65,7 +65,8 @@ class Chance:
         """The books of whoever schedules."""
         return [each.scheduler.cache for each in self.world.candidates] if self.elected else [self.world.cache]
 
-    async def step(self, what: str) -> None:
+    # Complex: one branch for each drawn act.
+    async def step(self, what: str) -> None:  # noqa: C901
         node = self.rng.choice(NODES)
         match what:
             case "pod" | "exclusive" | "urgent":

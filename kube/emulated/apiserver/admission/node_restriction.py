@@ -51,7 +51,8 @@ def _name(attributes: AdmissionAttributes) -> str:
     return attributes.name or str(((attributes.obj or {}).get("metadata") or {}).get("name", ""))
 
 
-def _admit_pod(store: Store, attributes: AdmissionAttributes, node: str) -> None:
+# Complex: one case for each subresource, as upstream's admitPod.
+def _admit_pod(store: Store, attributes: AdmissionAttributes, node: str) -> None:  # noqa: C901
     match attributes.subresource, attributes.operation:
         case "", AdmissionOperation.CREATE:
             _admit_new_pod(attributes, node)

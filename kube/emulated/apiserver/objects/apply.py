@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.store import Store
 
 
-def apply(
+# Complex: upstream's order of steps matters, and is read in one place.
+def apply(  # noqa: C901
     store: Store,
     kind: Kind,
     namespace: str,

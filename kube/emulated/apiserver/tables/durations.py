@@ -11,7 +11,8 @@ UNKNOWN = "<unknown>"
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
-def human(span_s: float) -> str:
+# Complex: one rung for each unit, as upstream's HumanDuration.
+def human(span_s: float) -> str:  # noqa: C901
     """``119s``, ``2m``, ``9m3s``, ``47h``, ``2d1h``, ``3y``."""
     # The ladder of duration.HumanDuration (apimachinery), rung by rung: the rungs differ in the unit and in whether a
     # second unit is shown, so a table would need as many columns as there are cases.

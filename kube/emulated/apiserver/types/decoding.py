@@ -208,10 +208,12 @@ def _map(item_type: str) -> Decode:
     return decode
 
 
-def _struct(ref: str) -> Decode:
+# Complex: one flat body: it runs for every object of every request.
+def _struct(ref: str) -> Decode:  # noqa: C901
     compiled: list[Any] = []
 
-    def decode(value: Any, unknown: list[str]) -> Any:
+    # Complex: one flat body: it runs for every object of every request.
+    def decode(value: Any, unknown: list[str]) -> Any:  # noqa: C901
         # Compiled at first use, since types refer to one another in circles. One flat body although it is long: it runs
         # for every object of every request, and each field would pay for a call.
         if not compiled:

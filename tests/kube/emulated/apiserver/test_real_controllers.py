@@ -78,7 +78,8 @@ async def furnish(on: ClusterAdmin) -> None:
     await kube.create(CONFIGMAPS, dangling, namespace=PLACE)
 
 
-async def works(on: ClusterAdmin) -> None:
+# Complex: one block for each controller.
+async def works(on: ClusterAdmin) -> None:  # noqa: C901
     kube = on.kube
 
     async def status(resource: Any, name: str) -> Any:

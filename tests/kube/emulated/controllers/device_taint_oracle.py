@@ -135,7 +135,8 @@ class _Stage:
 
     # --------------------------------------------------------------------------------------------------------- changing
 
-    async def change(self, what: str) -> None:
+    # Complex: one branch for each drawn change.
+    async def change(self, what: str) -> None:  # noqa: C901
         first = f"{self.case.name}-r0"
         if what == "taint removed":
             await self.publish({})

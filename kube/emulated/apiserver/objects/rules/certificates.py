@@ -56,7 +56,8 @@ def _errors(request: Object) -> list[FieldError]:
     return [*_whole_errors(request, None)]
 
 
-def _whole_errors(request: Object, old: Object | None) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _whole_errors(request: Object, old: Object | None) -> Iterator[FieldError]:  # noqa: C901
     """What is wrong with a request; what an old one has is let be."""
     spec, before = part_of(request, "spec"), part_of(old or {}, "spec")
     given = spec.get("request") or ""

@@ -180,7 +180,8 @@ def port_name_errors(path: str, name: str) -> Iterator[FieldError]:
         yield refusals.bad(path, name, "must not begin or end with a hyphen")
 
 
-def _variable_errors(variable: Part, path: str) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _variable_errors(variable: Part, path: str) -> Iterator[FieldError]:  # noqa: C901
     # The order of validateEnv: the name, then each source, and only then how many sources there are. A variable may be
     # wrong in several of these ways at once and is reported for each.
     name = variable.get("name", "")

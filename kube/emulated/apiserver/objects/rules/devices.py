@@ -225,7 +225,8 @@ def _default_taint_times(resource_slice: Object, now: str) -> None:
             default_taint_time(taint, now)
 
 
-def _place_errors(spec: Part) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _place_errors(spec: Part) -> Iterator[FieldError]:  # noqa: C901
     given, name, selector = [], spec.get("nodeName"), spec.get("nodeSelector")
     if name:
         given.append("`nodeName`")

@@ -171,7 +171,8 @@ def _policy_errors(spec: Spec, path: str) -> Iterator[FieldError]:
         yield from checks.option(f"{path}.{name}", given, allowed) if given else [refusals.required(f"{path}.{name}")]
 
 
-def _dns_errors(spec: Spec, path: str) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _dns_errors(spec: Spec, path: str) -> Iterator[FieldError]:  # noqa: C901
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None":
         if config is None:
@@ -245,7 +246,8 @@ def _name_errors(spec: Spec, path: str) -> Iterator[FieldError]:
             yield from checks.label(f"{path}.{name}", spec[name])
 
 
-def _late_errors(spec: Spec, path: str) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _late_errors(spec: Spec, path: str) -> Iterator[FieldError]:  # noqa: C901
     for index, toleration in enumerate(items(spec, "tolerations")):
         yield from toleration_errors(toleration, f"{path}.tolerations[{index}]")
     for index, alias in enumerate(items(spec, "hostAliases")):

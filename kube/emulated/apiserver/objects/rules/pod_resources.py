@@ -35,7 +35,8 @@ def _requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
 # Defaults
 
 
-def default_pod_resources(spec: dict[str, Any]) -> None:
+# Complex: upstream's defaults depend on each other.
+def default_pod_resources(spec: dict[str, Any]) -> None:  # noqa: C901
     """What a pod as a whole asks for, where it says so in part: huge pages are limited as its containers are, requests
     are those of its containers, else its limits."""
     resources = spec.get("resources")
@@ -145,7 +146,8 @@ def resize_errors(new: Object, old: Object) -> Iterator[FieldError]:
         yield refusals.forbidden_field("spec", "only cpu and memory resources are mutable")
 
 
-def _resize_errors(spec: Spec, old: Object) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _resize_errors(spec: Spec, old: Object) -> Iterator[FieldError]:  # noqa: C901
     before, status = old["spec"], part_of(old, "status")
     quality = status.get("qosClass") or qos_class(before)
     if quality != qos_class(spec):

@@ -200,7 +200,8 @@ def _port_shown(port: Part) -> str:
     return "{" + " ".join(f"{shown}:{port.get(name, empty)}" for shown, name, empty in parts) + "}"
 
 
-def _port_warnings(spec: Part, path: str) -> Iterator[str]:
+# Complex: one branch for each warning, in upstream's order.
+def _port_warnings(spec: Part, path: str) -> Iterator[str]:  # noqa: C901
     known: dict[tuple[Any, Any], list[tuple[str, Part]]] = {}
     for container, here in _containers(spec, path):
         for index, port in enumerate(items(container, "ports")):

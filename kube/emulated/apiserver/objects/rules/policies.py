@@ -246,7 +246,8 @@ def rule_errors(rule: Spec, path: str) -> Iterator[FieldError]:
     yield from choice_errors(f"{path}.scope", rule.get("scope"), _SCOPES)
 
 
-def _resource_errors(resources: list[str], path: str) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _resource_errors(resources: list[str], path: str) -> Iterator[FieldError]:  # noqa: C901
     if not resources:
         yield required(path)
     whole, below, plain = set[str](), set[str](), False

@@ -24,7 +24,8 @@ _NODE_PORTS = range(30_000, 32_768)
 _FAMILIES = ("IPv4", "IPv6")
 
 
-def keep(spec: Spec, before: Mapping[str, Any]) -> None:
+# Complex: upstream's order: later fields depend on earlier ones.
+def keep(spec: Spec, before: Mapping[str, Any]) -> None:  # noqa: C901
     """An update that does not say what it was given keeps it (patchAllocatedValues, normalizeClusterIPs)."""
     if "ExternalName" not in (spec.get("type"), before.get("type")):
         for name in ("clusterIP", "clusterIPs"):

@@ -31,7 +31,8 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _FOR_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 
 
-def _default(service: Object) -> None:
+# Complex: one branch for each default of upstream.
+def _default(service: Object) -> None:  # noqa: C901
     spec = service["spec"]
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -103,7 +104,8 @@ def _annotation_errors(service: Object) -> Iterator[FieldError]:
         yield refusals.bad(f"metadata.annotations[{_HINTS}]", mode, text)
 
 
-def _service_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def _service_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:  # noqa: C901
     # The order of upstream's validateService, in which clients see the errors.
     ports, kind = items(spec, "ports"), spec.get("type", "")
     if not ports and spec.get("clusterIP") != "None" and kind != "ExternalName":
@@ -182,7 +184,8 @@ def _affinity_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}Config.clientIP.timeoutSeconds", timeout_s, text)
 
 
-def cluster_address_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+# Complex: upstream's order of errors, which clients see.
+def cluster_address_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:  # noqa: C901
     """What is wrong with addresses of the cluster and their families."""
     if spec.get("type") == "ExternalName":
         return
@@ -355,7 +358,8 @@ def _ingress_errors(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
 _OLD_HINTS, _HINTS = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
 
-def _warn(new: Object, _: Object | None) -> list[str]:
+# Complex: one branch for each warning, in upstream's order.
+def _warn(new: Object, _: Object | None) -> list[str]:  # noqa: C901
     spec, found = new["spec"], list[str]()
     headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
     if _OLD_HINTS in annotations_of(new):

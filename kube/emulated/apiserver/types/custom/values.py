@@ -305,7 +305,8 @@ def old_items(schema: Schema, old: Any) -> dict[str, Any]:
     return {list_key(item, keys): item for item in reversed(old) if isinstance(item, dict)}
 
 
-def _members(value: Mapping[str, Any], schema: Schema, path: str, old: Any) -> Verdict:
+# Complex: one block for each keyword, in the order of upstream's messages.
+def _members(value: Mapping[str, Any], schema: Schema, path: str, old: Any) -> Verdict:  # noqa: C901
     found = Verdict()
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import TypeVar
 
 from mews.kube.client.http import HttpKube
 from mews.kube.client.in_cluster import in_cluster_kube, is_in_cluster
 from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.component import Runnable
+from mews.kube.records_file import RecordsFile
+
+C = TypeVar("C")
 
 
 def add_kubeconfig_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +59,37 @@ def port_number(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 65536:
         raise argparse.ArgumentTypeError(f"{text!r}: must be a port from 1 to 65535")
     return int(text)
+
+
+def run_component(
+    options: argparse.Namespace,
+    configured: Callable[[argparse.Namespace], C],
+    made: Callable[[argparse.Namespace, C, AsyncExitStack], Awaitable[Runnable]],
+    *refusals: type[Exception],
+) -> int:
+    """Run a component until SIGTERM or SIGINT, with the records that ``--records`` asks for, and return its exit code:
+    0 after that, 2 where the configuration cannot be used, which one of the ``refusals`` says in one line. A component
+    that finds so later raises one of them, too."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    if getattr(options, "records", None) is not None:
+        logging.getLogger().addHandler(RecordsFile(options.records))
+    try:
+        configuration = configured(options)
+        asyncio.run(run_until_ended(lambda stack: made(options, configuration, stack)))
+    except Exception as error:
+        refusal = _first_of(error, (KubeconfigError, *refusals))
+        if refusal is None:
+            raise
+        sys.stderr.write(f"{refusal}\n")
+        return 2
+    return 0
+
+
+def _first_of(error: Exception, kinds: tuple[type[Exception], ...]) -> Exception | None:
+    """Return the error if it is of one of these kinds, or the first such error of a group's, from inside out."""
+    if isinstance(error, ExceptionGroup):
+        return next(filter(None, (_first_of(each, kinds) for each in error.exceptions)), None)
+    return error if isinstance(error, kinds) else None
 
 
 async def run_until_ended(made: Callable[[AsyncExitStack], Awaitable[Runnable]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from mews.kube.scheduling.bare_nodes import POD_LIMIT, BareNode, chosen
-from mews.kube.system.simulation import JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode
+from mews.kube.system.simulation import JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode, SteadyPlacer
 
 
 class _FixedNode(BareNode, eq=False, kw_only=True):
@@ -31,12 +31,8 @@ class _FixedNode(BareNode, eq=False, kw_only=True):
         )
 
 
-class FixedPlacer(ABC):
+class FixedPlacer(SteadyPlacer, ABC):
     """What both have in common: each node has the devices that are on its ports, and nothing moves."""
-
-    moved = 0
-    reconfigurations = 0
-    gives_up = holds_cycle = woke = False
 
     def __init__(self, cluster: SimulatedCluster, pod_limit: int = POD_LIMIT) -> None:
         self._nodes = [_FixedNode.of(number, node, pod_limit) for number, node in enumerate(cluster.nodes)]
@@ -56,14 +52,6 @@ class FixedPlacer(ABC):
     @abstractmethod
     def release(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:
         """Its room is free."""
-
-    def next_s(self) -> float | None:
-        """Nothing happens by itself."""
-        return None
-
-    def advance(self, now_s: float) -> Sequence[JobSpot]:
-        """Nothing does."""
-        return ()
 
     def fits_after(self, job: SimulatedJob, node: str, freed: Sequence[SimulatedJob]) -> bool:
         """Whether the job would fit on the node once these have ended."""

@@ -47,7 +47,13 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
 
 
 _SEEN = ("list", "watch")
-SCHEDULER_CLAIM_RULES: tuple[Rule, ...] = (
+SCHEDULER_RULES: tuple[Rule, ...] = (
+    rule("", ["pods"], ["get", *_SEEN, "patch", "delete"]),  # annotations; preemption
+    rule("", ["pods/binding"], ["create"]),
+    rule("", ["pods/status"], ["patch"]),
+    rule("", ["nodes", "namespaces"], _SEEN),
+    rule("", ["events"], ["create", "patch"]),
+    rule("events.k8s.io", ["events"], ["create", "patch"]),
     rule("", ["persistentvolumeclaims", "persistentvolumes"], [*_SEEN, "update"]),
     rule(
         "storage.k8s.io",
@@ -56,7 +62,7 @@ SCHEDULER_CLAIM_RULES: tuple[Rule, ...] = (
     ),
     rule("resource.k8s.io", ["resourceclaims", "resourceslices", "deviceclasses"], _SEEN),
 )
-"""What a scheduler of ours asks of the API once a pod has claims."""
+"""What a scheduler of ours may do: bind pods, and read what its plugins look at."""
 
 
 class ComponentDeployment(Struct, frozen=True):

@@ -153,6 +153,22 @@ class JobPlacer(Protocol):
         ...
 
 
+class SteadyPlacer:
+    """The half of a JobPlacer that moves nothing: a job has its room at once, or waits until another one has ended."""
+
+    moved = 0
+    reconfigurations = 0
+    gives_up = holds_cycle = woke = False
+
+    def next_s(self) -> float | None:
+        """Return None: nothing is ever under way."""
+        return None
+
+    def advance(self, now_s: float) -> Sequence[JobSpot]:
+        """Return no spots: they are ready from the start."""
+        return ()
+
+
 class ElasticRun(Struct, eq=False):
     """A job of an elastic policy: ``ends_s`` as far as is known now, None while it makes no progress."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
@@ -35,6 +36,12 @@ class ExposedMeasures(Protocol):
     def exposition(self) -> bytes:
         """All of it in Prometheus' text form."""
         ...
+
+
+def in_module(module: str, name: str) -> Callable[[], Any]:
+    """Return what imports ``name`` from that module when it is asked for: experiments and simulations take long to
+    import, and every command reads the systems."""
+    return lambda: getattr(import_module(module), name)
 
 
 KindLine = tuple[str, str, dict[str, Any]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import random
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.errors import SocketPathTooLongError
@@ -21,8 +19,7 @@ from mews.kube.dra.driver import DriverComponent
 from mews.kube.dra.gpus import DRIVER
 from mews.kube.dra.grpc_link import GrpcDraLink, calls_socket, registration_socket
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
-from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
-from mews.kube.records_file import RecordsFile
+from mews.kube.process import add_kubeconfig_arguments, kube_of, run_component
 from mews.kube.system.facility import ContainerExtras
 from mews.systems.dra.config import DraConfig
 from mews.systems.dra.config_file import config_of
@@ -63,20 +60,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the driver until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
-    options = parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    if options.records is not None:
-        logging.getLogger().addHandler(RecordsFile(options.records))
-    try:
-        config = config_of(options.config)
-        if not options.node:
-            raise DraConfigError("--node: must name this node, or $NODE_NAME must")
-        _check_folders(options)
-        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (DraConfigError, KubeconfigError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
+    return run_component(parser().parse_args(arguments), _configured, _made, DraConfigError)
+
+
+def _configured(options: argparse.Namespace) -> DraConfig:
+    config = config_of(options.config)
+    if not options.node:
+        raise DraConfigError("--node: must name this node, or $NODE_NAME must")
+    _check_folders(options)
+    return config
 
 
 def _check_folders(options: argparse.Namespace) -> None:

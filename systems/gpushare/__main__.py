@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import random
@@ -17,15 +16,13 @@ from typing import Any
 import yaml
 from msgspec.structs import fields
 
-from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
-from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_until_ended
-from mews.kube.records_file import RecordsFile
+from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_component
 from mews.kube.serving import HttpService
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.files import FolderTree
@@ -100,34 +97,16 @@ def config_of(path: Path | None) -> GpuShareConfig:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
-    options = parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    if options.records is not None:
-        logging.getLogger().addHandler(RecordsFile(options.records))
-    try:
-        config = config_of(options.config)
-        if options.component == "device-plugin" and not options.node:
-            raise GpuShareConfigError("--node: must name this node, or $NODE_NAME must")
-        if (options.certificate is None) != (options.key is None):
-            raise GpuShareConfigError("--certificate and --key: must be given together")
-        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (GpuShareConfigError, KubeconfigError) as error:
-        return _refused(error)
-    except BaseExceptionGroup as group:
-        wrong, _ = group.split(GpuShareConfigError)
-        if wrong is None:
-            raise
-        return _refused(_first(wrong))
-    return 0
+    return run_component(parser().parse_args(arguments), _configured, _made, GpuShareConfigError)
 
 
-def _refused(error: BaseException) -> int:
-    sys.stderr.write(f"{error}\n")
-    return 2
-
-
-def _first(group: BaseException) -> BaseException:
-    return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
+def _configured(options: argparse.Namespace) -> GpuShareConfig:
+    config = config_of(options.config)
+    if options.component == "device-plugin" and not options.node:
+        raise GpuShareConfigError("--node: must name this node, or $NODE_NAME must")
+    if (options.certificate is None) != (options.key is None):
+        raise GpuShareConfigError("--certificate and --key: must be given together")
+    return config
 
 
 async def _made(options: argparse.Namespace, config: GpuShareConfig, stack: AsyncExitStack) -> Runnable:

@@ -11,7 +11,8 @@ from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
-from mews.kube.deviceplugin.port import Allocation, Endpoint, PluginError
+from mews.kube.deviceplugin.port import Allocation
+from mews.kube.deviceplugin.registration import RegisteredPlugin, stay_registered
 from mews.kube.deviceplugin.release import holder_annotation, may_ask
 from mews.kube.divided_gpus import DividedGpus
 from mews.kube.events import EventRecorder, node_reference
@@ -31,7 +32,6 @@ from mews.systems.gpushare.records import gpus_text
 from mews.systems.gpushare.releases import GpuReleases, users_of
 from mews.systems.gpushare.slices import LIST_LIMIT, choose_unit, list_bytes, slices, units_of
 
-_REGISTER_RETRY_S = 1.0
 LIST_TOO_LONG, UNIT_CHOSEN = "DeviceListTooLong", "MemoryUnit"
 """Reasons of events about the node."""
 
@@ -111,7 +111,7 @@ class GpuShareNodePlugin:
                 await rest(self._config.poll_s)
 
     async def _look(self) -> None:
-        if await self._releases.may_open():
+        if await self._releases.may_open(self._node.files):
             reading = await self._nvml.read()
             self._listed = reading.gpus
             self._health.observe(reading)
@@ -206,29 +206,12 @@ class GpuShareNodePlugin:
 
     async def _serve(self) -> None:
         await self._ready.wait()
-        while True:
-            endpoint = await self._registered()
-            if endpoint is None:
-                await rest(_REGISTER_RETRY_S)
-                continue
-            await self._node.link.kubelet_restarted()
-            record(self._context.log, "kubelet-restarted", node=self._node.name)
-            # The old stream first: a kubelet obeys it, and closes the new endpoint when it ends (kubelet.md section 1).
-            await endpoint.close()
-
-    async def _registered(self) -> Endpoint | None:
         name, resource = self._config.plugin_socket, self._config.memory_resource
-        endpoint: Endpoint | None = None
-        try:
-            endpoint = await self._node.link.serve(name, self._plugin)
-            await self._node.link.register(name, resource, OPTIONS)
-        except (PluginError, OSError) as error:
-            record(self._context.log, "registration-failed", resource=resource, error=str(error))
-            if endpoint is not None:
-                await endpoint.close()
-            return None
-        record(self._context.log, "registered", resource=resource, endpoint=name)
-        return endpoint
+        registered = RegisteredPlugin(self._plugin, name, resource, OPTIONS)
+        await stay_registered(self._context, self._node.link, registered, self._restarted)
+
+    def _restarted(self) -> None:
+        record(self._context.log, "kubelet-restarted", node=self._node.name)
 
     async def _allocate(self, ids: Sequence[str]) -> Allocation:
         extras = self._node.extras

@@ -16,15 +16,9 @@ from mews.kube.api.objects import Object, is_terminal, key_of, node_name_of
 from mews.kube.api.resources import PODS
 from mews.kube.component import Context, record
 from mews.kube.deviceplugin.port import PluginError
-from mews.kube.deviceplugin.release import (
-    DeviceAnswer,
-    DeviceRequest,
-    HolderRecord,
-    ReleaseState,
-    device_requests,
-    holder_record,
-)
+from mews.kube.deviceplugin.release import DeviceAnswer, DeviceRequest, ReleaseState
 from mews.kube.system.ports import NodeAccess
+from mews.kube.system.release_book import ReleaseBook
 from mews.systems.gpushare.config import EVICT, HOLDER, GpuShareConfig
 from mews.systems.gpushare.evictions import evict
 from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, stands, uses_of
@@ -32,13 +26,11 @@ from mews.systems.gpushare.policy import GpuUse, SharedGpu, gpu_of
 from mews.systems.gpushare.records import LedgerEntry
 from mews.systems.gpushare.slices import gpu_of_slice
 
-_GPUS = "proc/driver/nvidia/gpus"
 _NAMED = 3
 """So many pods are named in a refusal."""
-_GOING = (ReleaseState.RELEASING, ReleaseState.RELEASED)
 
 
-class GpuReleases:
+class GpuReleases(ReleaseBook):
     """One node's. ``gpus``: those it has; ``close_nvml`` lets go of all of them."""
 
     def __init__(
@@ -50,86 +42,28 @@ class GpuReleases:
         gpus: Callable[[], Sequence[SharedGpu]],
         close_nvml: Callable[[], Awaitable[None]],
     ) -> None:
-        self._context = context
+        super().__init__(context, HOLDER, {"node": node.name})
         self._config = config
         self._node = node
         self._ledgers = ledgers
         self._gpus = gpus
         self._close_nvml = close_nvml
-        self.requests: Mapping[str, DeviceRequest] = {}
-        """What is asked, by UUID."""
-        self._answers: dict[str, DeviceAnswer] = {}
-        self._resumed = False
         self._written: frozenset[str] | None = None
-
-    def look_at(self, node: Object | None) -> None:
-        """The node is this now: what is asked of it, and at first what an earlier incarnation answered."""
-        self.requests = device_requests(node, HOLDER)
-        if not self._resumed and node is not None:
-            self._resumed = True
-            self._answers = dict(holder_record(node, HOLDER).answers)
-
-    @property
-    def withheld(self) -> frozenset[str]:
-        """UUIDs of the GPUs of which no more is given."""
-        return frozenset(uuid for uuid, answer in self._answers.items() if answer.state in _GOING)
-
-    def record(self, users: Mapping[str, int]) -> HolderRecord:
-        """What is to be written on the node."""
-        return HolderRecord(users, dict(self._answers))
-
-    async def may_open(self) -> bool:
-        """Whether NVML may be opened: no GPU that was released is still here."""
-        self._forget()
-        wanted = {uuid for uuid, answer in self._answers.items() if answer.state is ReleaseState.RELEASED}
-        return not wanted or not wanted & await self._here(wanted)
-
-    async def _here(self, uuids: Collection[str]) -> set[str]:
-        """Those of these GPUs that the driver has; all, while nobody can say."""
-        files = self._node.files
-        if files is None:
-            return set(uuids)
-        found = set()
-        try:
-            for place in await files.names(_GPUS):
-                try:
-                    text = (await files.read(f"{_GPUS}/{place}/information")).decode("utf-8", "replace")
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                found |= {uuid for uuid in uuids if uuid in text.split()}
-        except (FileNotFoundError, NotADirectoryError):
-            return found  # The driver has none.
-        except OSError:
-            return set(uuids)
-        return found
-
-    # Answers
-
-    def _standing(self) -> dict[str, DeviceRequest]:
-        now_s = self._context.clock.now()
-        return {uuid: request for uuid, request in self.requests.items() if now_s < request.until_s}
-
-    def _forget(self) -> None:
-        """Nobody wants them any more: they are shared again where they still are."""
-        standing = self._standing()
-        for uuid in [uuid for uuid in self._answers if uuid not in standing]:
-            del self._answers[uuid]
-            record(self._context.log, "release-over", node=self._node.name, gpu=uuid)
 
     async def tend(self) -> None:
         """Answer what is asked, and go on with what takes time.
 
         Raises ApiError, UnavailableError; what was decided until then stands.
         """
-        self._forget()
-        for uuid, request in sorted(self._standing().items()):
-            before = self._answers.get(uuid)
+        self.forget()
+        for uuid, request in sorted(self.standing().items()):
+            before = self.answer(uuid)
             if before is None or before.request != request.request or before.state is ReleaseState.RELEASING:
                 await self._answer(uuid, request, before)
         await self._withhold(self.withheld)
 
     async def _answer(self, uuid: str, request: DeviceRequest, before: DeviceAnswer | None) -> None:
-        going = before is not None and before.state in _GOING
+        going = uuid in self.withheld
         users = await self._users(uuid)
         if not users and users is not None and not going:
             await self._withhold(self.withheld | {uuid})
@@ -137,12 +71,12 @@ class GpuReleases:
         if users is None:
             return
         if users and self._config.on_shared != EVICT:
-            self._refuse(uuid, request, f"shared by {_listed(users)}")
+            self.refuse(uuid, request, f"shared by {_listed(users)}")
         elif users:
             await self._send_away(uuid, request, before, users)
         else:
             await self._close_nvml()
-            self._give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASED))
+            self.give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASED))
 
     async def _send_away(
         self, uuid: str, request: DeviceRequest, before: DeviceAnswer | None, users: Mapping[str, Object | None]
@@ -152,25 +86,16 @@ class GpuReleases:
         if before is not None and before.state is ReleaseState.RELEASING:
             until_s = before.until_s
         if now_s >= until_s:
-            self._refuse(uuid, request, f"{_listed(users)} did not end in {self._config.evict_s:g} s")
+            self.refuse(uuid, request, f"{_listed(users)} did not end in {self._config.evict_s:g} s")
             return
         await self._withhold(self.withheld | {uuid})
         # Promised, and not bound yet: it will be here soon, or never.
         here = [pod for pod in users.values() if pod is not None and node_name_of(pod)]
         text = await evict(self._context, here)
         if text:
-            self._refuse(uuid, request, text)
+            self.refuse(uuid, request, text)
         else:
-            self._give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASING, until_s=until_s))
-
-    def _refuse(self, uuid: str, request: DeviceRequest, reason: str) -> None:
-        self._give(uuid, DeviceAnswer(request.request, ReleaseState.REFUSED, reason))
-
-    def _give(self, uuid: str, answer: DeviceAnswer) -> None:
-        if self._answers.get(uuid) == answer:
-            return
-        self._answers[uuid] = answer
-        record(self._context.log, answer.state.value, node=self._node.name, gpu=uuid, reason=answer.reason)
+            self.give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASING, until_s=until_s))
 
     async def _withhold(self, uuids: frozenset[str]) -> None:
         if self._written == uuids:

@@ -4,12 +4,12 @@ that the default scheduler scores best."""
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from mews.kube.scheduling.bare_nodes import BareNode, chosen
-from mews.kube.system.simulation import WHOLE, JobSpot, SimulatedCluster, SimulatedJob, TracePolicy
+from mews.kube.system.simulation import WHOLE, JobSpot, SimulatedCluster, SimulatedJob, SteadyPlacer, TracePolicy
 from mews.systems.gpushare import policy
 from mews.systems.gpushare.policy import SharedGpu
 
@@ -22,12 +22,8 @@ class _SharingNode(Struct, eq=False):
     used: dict[str, int]
 
 
-class SharingPlacer:
+class SharingPlacer(SteadyPlacer):
     """Jobs on parts of GPUs. A job's share of a device is that share of its memory."""
-
-    moved = 0
-    reconfigurations = 0
-    gives_up = holds_cycle = woke = False
 
     def __init__(self, cluster: SimulatedCluster, rng: random.Random) -> None:
         self._rng = rng
@@ -86,23 +82,19 @@ class SharingPlacer:
         if uuid:
             node.used[uuid] -= amount
 
-    def next_s(self) -> float | None:
-        """Nothing happens by itself."""
-        return None
-
-    def advance(self, now_s: float) -> Sequence[JobSpot]:
-        """Nothing does."""
-        return ()
-
 
 def _placer(cluster: SimulatedCluster, rng: random.Random, options: Mapping[str, str]) -> SharingPlacer:
     return SharingPlacer(cluster, rng)
 
 
-TRACE_POLICY = TracePolicy(
-    "gpushare",
-    "jobs share GPUs by memory: best fit on one device",
-    placer=_placer,
-    left_out="jobs of more than one GPU (they are unplaceable), Allocates that are matched to other pods, evictions",
-    fractions=True,
+TRACE_POLICIES = (
+    TracePolicy(
+        "gpushare",
+        "jobs share GPUs by memory: best fit on one device",
+        placer=_placer,
+        left_out=(
+            "jobs of more than one GPU (they are unplaceable), Allocates that are matched to other pods, evictions"
+        ),
+        fractions=True,
+    ),
 )

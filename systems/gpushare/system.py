@@ -21,19 +21,18 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
-from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.services import ExtenderService
-from mews.kube.system.system import Component, System, Watched
+from mews.kube.system.system import Component, System, Watched, in_module
 from mews.systems.gpushare.config import EVICT, GpuShareConfig
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.options import GpuShareOptions
 from mews.systems.gpushare.slices import gpu_of_slice
 
 if TYPE_CHECKING:
-    from mews.kube.system.simulation import TracePolicy
+    pass
 
 SERVICE = "gpushare-extender"
 SEED_SLICES = (
@@ -151,21 +150,9 @@ _PLUGIN_DEPLOYMENT = ComponentDeployment(
 )
 
 
-def _experiments() -> Sequence[Experiment]:
-    from mews.systems.gpushare.experiment.all import EXPERIMENTS
-
-    return EXPERIMENTS
-
-
-def _trace_policies() -> Sequence[TracePolicy]:
-    from mews.systems.gpushare.simulation import TRACE_POLICY
-
-    return (TRACE_POLICY,)
-
-
 SYSTEM = System(
     name="gpushare",
-    trace_policies=_trace_policies,
+    trace_policies=in_module("mews.systems.gpushare.simulation", "TRACE_POLICIES"),
     summary="lets pods share GPUs by memory: an extender of the default scheduler, and a device plugin",
     options=GpuShareOptions,
     metrics_service=SERVICE,
@@ -192,7 +179,7 @@ SYSTEM = System(
     laws=_laws,
     watched=_watched,
     commands=_commands,
-    experiments=_experiments,
+    experiments=in_module("mews.systems.gpushare.experiment.all", "EXPERIMENTS"),
     deployment=SystemDeployment(
         config_map="gpushare-config",
         config_path="/etc/gpushare/config.yaml",

@@ -4,7 +4,6 @@ for it: ``crd``, ``prometheus``, ``grafana``."""
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import random
@@ -15,11 +14,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
-from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
+from mews.kube.process import add_kubeconfig_arguments, kube_of, run_component
 from mews.systems.kod2.config import OperatorConfig, config_of, load_config
 from mews.systems.kod2.errors import Kod2ConfigError
 from mews.systems.kod2.install import crd_text, install, package_text
@@ -56,14 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.component in PRINTED:
         sys.stdout.write(PRINTED[options.component]())
         return 0
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    try:
-        config = _in_environment(load_config(options.config) if options.config is not None else OperatorConfig())
-        asyncio.run(run_until_ended(lambda stack: _operator(options, config, stack)))
-    except (Kod2ConfigError, KubeconfigError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
+    return run_component(options, _configured, _operator, Kod2ConfigError)
+
+
+def _configured(options: argparse.Namespace) -> OperatorConfig:
+    return _in_environment(load_config(options.config) if options.config is not None else OperatorConfig())
 
 
 def _in_environment(config: OperatorConfig) -> OperatorConfig:

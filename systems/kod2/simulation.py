@@ -158,13 +158,15 @@ def _scheduler(cluster: SimulatedCluster, rng: random.Random, options: Mapping[s
     )
 
 
-TRACE_POLICY = TracePolicy(
-    "kod2",
-    "jobs of several instances have as many workers as there is room for",
-    elastic=_scheduler,
-    options=_OPTIONS,
-    left_out=(
-        "parameter servers and how training slows between nodes (work goes on as fast as workers are many), what a "
-        "worker's start and end take, devices that move"
+TRACE_POLICIES = (
+    TracePolicy(
+        "kod2",
+        "jobs of several instances have as many workers as there is room for",
+        elastic=_scheduler,
+        options=_OPTIONS,
+        left_out=(
+            "parameter servers and how training slows between nodes (work goes on as fast as workers are many), what a "
+            "worker's start and end take, devices that move"
+        ),
     ),
 )

@@ -18,12 +18,12 @@ from mews.kube.system.journal import Line
 from mews.kube.system.options import OptionsModel
 from mews.kube.system.ports import Ports
 from mews.kube.system.program import PlayedProgram
-from mews.kube.system.system import Component, ExposedMeasures, System, Watched
+from mews.kube.system.system import Component, ExposedMeasures, System, Watched, in_module
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.options import Kod2Options
 
 if TYPE_CHECKING:
-    from mews.kube.system.simulation import TracePolicy
+    pass
 
 
 def configure(options: OptionsModel, facility: Facility) -> OperatorConfig:
@@ -135,15 +135,9 @@ def _programs() -> Mapping[str, PlayedProgram]:
     return {"training": PlayedProgram(PlayedTraining, environment_in)}
 
 
-def _trace_policies() -> Sequence[TracePolicy]:
-    from mews.systems.kod2.simulation import TRACE_POLICY
-
-    return (TRACE_POLICY,)
-
-
 SYSTEM = System(
     name="kod2",
-    trace_policies=_trace_policies,
+    trace_policies=in_module("mews.systems.kod2.simulation", "TRACE_POLICIES"),
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
     options=Kod2Options,
     configure=configure,

@@ -16,15 +16,13 @@ from typing import Any
 import yaml
 from msgspec.structs import fields
 
-from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
-from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_until_ended
-from mews.kube.records_file import RecordsFile
+from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_component
 from mews.kube.runtimehook.grpc_hooks import GrpcHookSocket
 from mews.kube.runtimehook.places import HOOK_SOCKET
 from mews.kube.serving import HttpService, ServedCertificate
@@ -140,23 +138,18 @@ def _known(read: Any, kind: type, where: str) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
-    options = parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    if options.records is not None:
-        logging.getLogger().addHandler(RecordsFile(options.records))
-    try:
-        config = config_of(options.config)
-        if options.component not in _SERVERS and not options.node:
-            raise KoordinatorConfigError("--node: must name this node, or $NODE_NAME must")
-        if (options.certificate is None) != (options.key is None):
-            raise KoordinatorConfigError("--certificate and --key: must be given together")
-        if options.component == "webhook" and (options.certificate is None or options.authority is None):
-            raise KoordinatorConfigError("webhook: must have --certificate, --key and --authority")
-        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (KoordinatorConfigError, KubeconfigError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
+    return run_component(parser().parse_args(arguments), _configured, _made, KoordinatorConfigError)
+
+
+def _configured(options: argparse.Namespace) -> KoordinatorConfig:
+    config = config_of(options.config)
+    if options.component not in _SERVERS and not options.node:
+        raise KoordinatorConfigError("--node: must name this node, or $NODE_NAME must")
+    if (options.certificate is None) != (options.key is None):
+        raise KoordinatorConfigError("--certificate and --key: must be given together")
+    if options.component == "webhook" and (options.certificate is None or options.authority is None):
+        raise KoordinatorConfigError("webhook: must have --certificate, --key and --authority")
+    return config
 
 
 async def _made(options: argparse.Namespace, config: KoordinatorConfig, stack: AsyncExitStack) -> Runnable:

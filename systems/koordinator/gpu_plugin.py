@@ -7,7 +7,7 @@ knows nothing of Koordinator, and Koordinator's nothing of it but what stands in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
@@ -15,11 +15,11 @@ from mews.kube.deviceplugin.port import (
     HEALTHY,
     UNHEALTHY,
     Allocation,
-    Endpoint,
     PluginDevice,
     PluginError,
     PluginOptions,
 )
+from mews.kube.deviceplugin.registration import DeviceList, RegisteredPlugin, first_by_id, stay_registered
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.nvml import NvmlError
 from mews.kube.system.ports import NodeAccess
@@ -27,7 +27,6 @@ from mews.systems.koordinator.gpu_health import GpuHealth
 from mews.systems.koordinator.names import NVIDIA, VISIBLE
 
 SOCKET = "nvidia-gpu.sock"
-_RETRY_S = 1.0
 _POLL_S = 1.0
 _OPTIONS = PluginOptions()
 
@@ -37,42 +36,23 @@ class WholeGpuPlugin:
 
     def __init__(self, extras: ContainerExtras) -> None:
         self._extras = extras
-        self._devices: tuple[PluginDevice, ...] | None = None
-        self._changed = asyncio.Event()
-
-    def publish(self, devices: tuple[PluginDevice, ...]) -> bool:
-        """Announce this list; whether it is another one than before."""
-        if devices == self._devices:
-            return False
-        self._devices = devices
-        self._changed.set()
-        self._changed = asyncio.Event()
-        return True
+        self._list = DeviceList()
+        self.publish = self._list.publish
+        self.list_and_watch = self._list.stream
 
     async def options(self) -> PluginOptions:
         """It wants no further calls."""
         return _OPTIONS
 
-    async def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
-        """The list, once there is one, and again at each change."""
-        sent: tuple[PluginDevice, ...] | None = None
-        while True:
-            changed = self._changed
-            if self._devices is not None and self._devices != sent:
-                sent = self._devices
-                yield sent
-            else:
-                await changed.wait()
-
     async def preferred_allocation(
         self, available: Sequence[str], must_include: Sequence[str], size: int
     ) -> tuple[str, ...]:
         """Not offered; the first by UUID for a kubelet that asks all the same."""
-        return (*must_include, *sorted(set(available) - set(must_include)))[:size]
+        return first_by_id(available, must_include, size)
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
         """The UUIDs, for each container. Raises PluginError for one that is not announced as healthy."""
-        healthy = {device.id for device in self._devices or () if device.health == HEALTHY}
+        healthy = {device.id for device in self._list.current or () if device.health == HEALTHY}
         for uuid in (uuid for ids in requests for uuid in ids):
             if uuid not in healthy:
                 raise PluginError("Unknown", f"invalid allocation request for {NVIDIA!r}: unknown device: {uuid}")
@@ -119,24 +99,5 @@ class GpuDevicePlugin:
             await rest(_POLL_S)
 
     async def _serve(self) -> None:
-        while True:
-            endpoint = await self._registered()
-            if endpoint is None:
-                await rest(_RETRY_S)
-                continue
-            await self._node.link.kubelet_restarted()
-            # The old stream first: a kubelet obeys it, and closes the new endpoint when it ends (kubelet.md section 1).
-            await endpoint.close()
-
-    async def _registered(self) -> Endpoint | None:
-        endpoint: Endpoint | None = None
-        try:
-            endpoint = await self._node.link.serve(SOCKET, self._plugin)
-            await self._node.link.register(SOCKET, NVIDIA, _OPTIONS)
-        except (PluginError, OSError) as error:
-            record(self._context.log, "registration-failed", resource=NVIDIA, error=str(error))
-            if endpoint is not None:
-                await endpoint.close()
-            return None
-        record(self._context.log, "registered", resource=NVIDIA, endpoint=SOCKET)
-        return endpoint
+        registered = RegisteredPlugin(self._plugin, SOCKET, NVIDIA, _OPTIONS)
+        await stay_registered(self._context, self._node.link, registered, lambda: None)

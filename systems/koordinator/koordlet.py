@@ -58,7 +58,7 @@ class Koordlet:
         self._gpus: tuple[IndexedGpu, ...] = ()
         self._functions: tuple[HostDevice, ...] = ()
         self._seen: tuple[object, ...] = ()
-        self._withdrawals = GpuWithdrawals(context, node.files, self, self._close_nvml)
+        self._withdrawals = GpuWithdrawals(context, self, self._close_nvml)
         self._looked, self._known, self._answers = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._wake = Pulse()
         self._nodes.on_change(self._node_changed)
@@ -130,7 +130,7 @@ class Koordlet:
     async def _read(self) -> bool:
         """Look at NVML and the bus; whether devices came, went or broke since."""
         xids: tuple[object, ...] = ()
-        if self._node.nvml is not None and not await self._withdrawals.may_open():
+        if self._node.nvml is not None and not await self._withdrawals.may_open(self._node.files):
             self._nvml = None  # a GPU is on its way out: who has NVML open keeps it here
         elif self._node.nvml is not None:
             try:

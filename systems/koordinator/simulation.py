@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from mews.kube.scheduling.bare_nodes import BareNode, chosen
-from mews.kube.system.simulation import WHOLE, JobSpot, SimulatedCluster, SimulatedJob, SimulatedNode, TracePolicy
+from mews.kube.system.simulation import (
+    WHOLE,
+    JobSpot,
+    SimulatedCluster,
+    SimulatedJob,
+    SimulatedNode,
+    SteadyPlacer,
+    TracePolicy,
+)
 from mews.systems.koordinator import policy
 from mews.systems.koordinator.allocations import Allocations
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport
@@ -25,12 +33,8 @@ class _ReportingNode(Struct, eq=False):
     use: NodeUse
 
 
-class FractionPlacer:
+class FractionPlacer(SteadyPlacer):
     """Jobs on hundredths of GPUs; above one they are whole ones, rounded up, as upstream refuses 150."""
-
-    moved = 0
-    reconfigurations = 0
-    gives_up = holds_cycle = woke = False
 
     def __init__(self, cluster: SimulatedCluster, rng: random.Random) -> None:
         self._rng = rng
@@ -92,14 +96,6 @@ class FractionPlacer:
         node.use = node.use.minus(spot.token)
         node.books.take(job.cpu_milli, job.memory_mib, -1)
 
-    def next_s(self) -> float | None:
-        """Nothing happens by itself."""
-        return None
-
-    def advance(self, now_s: float) -> Sequence[JobSpot]:
-        """Nothing does."""
-        return ()
-
 
 def _report(node: SimulatedNode) -> NodeDeviceReport:
     devices = (
@@ -113,10 +109,14 @@ def _placer(cluster: SimulatedCluster, rng: random.Random, options: Mapping[str,
     return FractionPlacer(cluster, rng)
 
 
-TRACE_POLICY = TracePolicy(
-    "koordinator",
-    "jobs have hundredths of a GPU, or several whole ones",
-    placer=_placer,
-    left_out="links and NUMA nodes (hardware files of traces are taken without them), partitions, gangs, other devices",
-    fractions=True,
+TRACE_POLICIES = (
+    TracePolicy(
+        "koordinator",
+        "jobs have hundredths of a GPU, or several whole ones",
+        placer=_placer,
+        left_out=(
+            "links and NUMA nodes (hardware files of traces are taken without them), partitions, gangs, other devices"
+        ),
+        fractions=True,
+    ),
 )

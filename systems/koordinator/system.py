@@ -20,17 +20,16 @@ from mews.kube.system.deployment import (
     KEY,
     ON_NODE,
     RECORDS,
-    SCHEDULER_CLAIM_RULES,
+    SCHEDULER_RULES,
     SERVICE_HOST,
     ComponentDeployment,
     SystemDeployment,
     rule,
 )
-from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Holds, Invariant, RunState
 from mews.kube.system.ports import Ports
-from mews.kube.system.system import Component, System, Watched
+from mews.kube.system.system import Component, System, Watched, in_module
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
@@ -52,7 +51,7 @@ from mews.systems.koordinator.options import KoordinatorOptions
 from mews.systems.koordinator.scoring import weights_of
 
 if TYPE_CHECKING:
-    from mews.kube.system.simulation import TracePolicy
+    pass
 
 SERVICE, WEBHOOK = "koord-scheduler", "koord-webhook"
 
@@ -190,13 +189,7 @@ _SCHEDULER_DEPLOYMENT = ComponentDeployment(
         "--port", str(_PORT), "--allow-host", SERVICE_HOST, "--certificate", CERTIFICATE, "--key", KEY,
     ),
     everywhere=(
-        rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
-        rule("", ["pods/binding"], ["create"]),
-        rule("", ["pods/status"], ["patch"]),
-        rule("", ["nodes", "namespaces"], _WATCH),
-        rule("", ["events"], ["create", "patch"]),
-        rule("events.k8s.io", ["events"], ["create", "patch"]),
-        *SCHEDULER_CLAIM_RULES,
+        *SCHEDULER_RULES,
         rule(GROUP, ["devices"], ["get", *_WATCH]),
         rule(POD_GROUPS.group, ["podgroups"], _WATCH),
         rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),  # leader election
@@ -244,21 +237,9 @@ _GPU_PLUGIN_DEPLOYMENT = ComponentDeployment(
 )
 
 
-def _experiments() -> Sequence[Experiment]:
-    from mews.systems.koordinator.experiment.all import EXPERIMENTS
-
-    return EXPERIMENTS
-
-
-def _trace_policies() -> Sequence[TracePolicy]:
-    from mews.systems.koordinator.simulation import TRACE_POLICY
-
-    return (TRACE_POLICY,)
-
-
 SYSTEM = System(
     name="koordinator",
-    trace_policies=_trace_policies,
+    trace_policies=in_module("mews.systems.koordinator.simulation", "TRACE_POLICIES"),
     summary="gives pods devices and parts of devices, by its scheduler, which knows each device of each node",
     metrics_service=SERVICE,
     options=KoordinatorOptions,
@@ -309,7 +290,7 @@ SYSTEM = System(
     other_units={MEMORY: RATIO},
     lends=_nodes,
     runtime_hooks=_hooks,
-    experiments=_experiments,
+    experiments=in_module("mews.systems.koordinator.experiment.all", "EXPERIMENTS"),
     deployment=SystemDeployment(
         config_map="koordinator-config",
         config_path="/etc/koordinator/config.yaml",

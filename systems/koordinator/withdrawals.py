@@ -12,20 +12,12 @@ gives up or the release waits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
-from mews.kube.api.objects import Object
-from mews.kube.component import Context, record
-from mews.kube.deviceplugin.release import (
-    DeviceAnswer,
-    DeviceRequest,
-    HolderRecord,
-    ReleaseState,
-    device_requests,
-    holder_record,
-)
-from mews.kube.system.files import FileTree
+from mews.kube.component import Context
+from mews.kube.deviceplugin.release import DeviceAnswer, DeviceRequest, ReleaseState
+from mews.kube.system.release_book import ReleaseBook
 
 HOLDER = "koordinator"
 """The system's name, as which it answers (``mews.kube.deviceplugin.release``)."""
@@ -34,8 +26,6 @@ SETTLE_S = 3.0
 """For how long the Device object has shown a GPU as unhealthy before it is released."""
 
 _PATIENCE_S = 60.0
-_GPUS = "proc/driver/nvidia/gpus"
-_GOING = (ReleaseState.RELEASING, ReleaseState.RELEASED)
 
 
 class GpuUsers(Protocol):
@@ -50,64 +40,14 @@ class GpuUsers(Protocol):
         ...
 
 
-class GpuWithdrawals:
+class GpuWithdrawals(ReleaseBook):
     """One node's. ``close_nvml`` lets go of all its GPUs."""
 
-    def __init__(
-        self,
-        context: Context,
-        files: FileTree | None,
-        users: GpuUsers,
-        close_nvml: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._context = context
-        self._files = files
+    def __init__(self, context: Context, users: GpuUsers, close_nvml: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(context, HOLDER, {})
         self._users = users
         self._close_nvml = close_nvml
-        self.requests: Mapping[str, DeviceRequest] = {}
-        self._answers: dict[str, DeviceAnswer] = {}
         self._shown: dict[str, float] = {}
-        self._resumed = False
-
-    def look_at(self, node: Object | None) -> None:
-        """The node is this now: what is asked of it, and at first what an earlier incarnation answered."""
-        self.requests = device_requests(node, HOLDER)
-        if not self._resumed and node is not None:
-            self._resumed = True
-            self._answers = dict(holder_record(node, HOLDER).answers)
-
-    @property
-    def withheld(self) -> frozenset[str]:
-        """UUIDs of the GPUs that are on their way out."""
-        return frozenset(uuid for uuid, answer in self._answers.items() if answer.state in _GOING)
-
-    def record(self, users: Mapping[str, int]) -> HolderRecord:
-        """What is to be written on the node."""
-        return HolderRecord(users, dict(self._answers))
-
-    async def may_open(self) -> bool:
-        """Whether NVML may be opened: no GPU that was released is still here."""
-        self._forget()
-        released = {uuid for uuid, answer in self._answers.items() if answer.state is ReleaseState.RELEASED}
-        return not released or not released & await self._here(released)
-
-    async def _here(self, uuids: Collection[str]) -> set[str]:
-        """Those of these GPUs that the driver has; all, while nobody can say."""
-        if self._files is None:
-            return set(uuids)
-        found: set[str] = set()
-        try:
-            for place in await self._files.names(_GPUS):
-                try:
-                    text = (await self._files.read(f"{_GPUS}/{place}/information")).decode("utf-8", "replace")
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                found |= set(uuids) & set(text.split())
-        except (FileNotFoundError, NotADirectoryError):
-            return found  # the driver has none
-        except OSError:
-            return set(uuids)
-        return found
 
     def shown(self, unhealthy: Collection[str]) -> None:
         """These GPUs stand as unhealthy in the Device object now."""
@@ -116,9 +56,9 @@ class GpuWithdrawals:
 
     async def tend(self) -> None:
         """Answer what is asked. Raises ApiError, UnavailableError; what was decided until then stands."""
-        self._forget()
-        for uuid, request in sorted(self._standing().items()):
-            before = self._answers.get(uuid)
+        self.forget()
+        for uuid, request in sorted(self.standing().items()):
+            before = self.answer(uuid)
             if before is None or before.request != request.request:
                 await self._begin(uuid, request)
             elif before.state is ReleaseState.RELEASING:
@@ -126,45 +66,25 @@ class GpuWithdrawals:
 
     async def _begin(self, uuid: str, request: DeviceRequest) -> None:
         if users := await self._users.holders(uuid):
-            self._refuse(uuid, request, f"held by {', '.join(sorted(users))}")
+            self.refuse(uuid, request, f"held by {', '.join(sorted(users))}")
             return
         until_s = self._context.clock.now() + _PATIENCE_S
-        self._give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASING, until_s=until_s))
+        self.give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASING, until_s=until_s))
 
     async def _go_on(self, uuid: str, request: DeviceRequest, before: DeviceAnswer) -> None:
         now_s = self._context.clock.now()
         if now_s - self._shown.get(uuid, now_s) < SETTLE_S:
             if now_s >= before.until_s:
-                self._give(
-                    uuid, DeviceAnswer(request.request, ReleaseState.REFUSED, "its Device object is not written")
-                )
+                self.refuse(uuid, request, "its Device object is not written")
             return
         # Claims first: a pod that is bound between the two looks is seen by one of them.
         claims = await self._users.claims(uuid)
         if users := await self._users.holders(uuid):
-            self._refuse(uuid, request, f"held by {', '.join(sorted(users))}")
+            self.refuse(uuid, request, f"held by {', '.join(sorted(users))}")
             return
         if claims:
             if now_s >= before.until_s:
-                self._refuse(uuid, request, f"claimed by {', '.join(sorted(claims))}")
+                self.refuse(uuid, request, f"claimed by {', '.join(sorted(claims))}")
             return
         await self._close_nvml()
-        self._give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASED))
-
-    def _standing(self) -> dict[str, DeviceRequest]:
-        now_s = self._context.clock.now()
-        return {uuid: request for uuid, request in self.requests.items() if now_s < request.until_s}
-
-    def _forget(self) -> None:
-        """Nobody wants them any more: they may be given again where they still are."""
-        standing = self._standing()
-        for uuid in [uuid for uuid in self._answers if uuid not in standing]:
-            del self._answers[uuid]
-            record(self._context.log, "release-over", gpu=uuid)
-
-    def _refuse(self, uuid: str, request: DeviceRequest, reason: str) -> None:
-        self._give(uuid, DeviceAnswer(request.request, ReleaseState.REFUSED, reason))
-
-    def _give(self, uuid: str, answer: DeviceAnswer) -> None:
-        self._answers[uuid] = answer
-        record(self._context.log, answer.state.value, gpu=uuid, reason=answer.reason)
+        self.give(uuid, DeviceAnswer(request.request, ReleaseState.RELEASED))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import logging
 import os
@@ -17,14 +16,12 @@ from typing import Any
 from mews.kube.chassis.dialects import client_of
 from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
-from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.grpc_client import GrpcPodResources
 from mews.kube.deviceplugin.grpc_link import GrpcLink
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
-from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
-from mews.kube.records_file import RecordsFile
+from mews.kube.process import add_kubeconfig_arguments, kube_of, run_component
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_callable, load_plugin
 from mews.kube.scheduling.errors import PluginDefinitionError
 from mews.kube.scheduling.scheduler import Scheduler
@@ -77,19 +74,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if options.component != "scheduler" and (options.plugin or options.score):
         parser().error(f"--plugin and --score are the scheduler's, not {options.component}'s")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    if options.records is not None:
-        logging.getLogger().addHandler(RecordsFile(options.records))
-    try:
-        config = load_config(options.config)
-        if options.component == "device-manager" and config.node(options.node) is None:
-            known = ", ".join(node.name for node in config.nodes)
-            raise KubeCompConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
-        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (KubeCompConfigError, PluginDefinitionError, KubeconfigError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
+    return run_component(options, _configured, _made, KubeCompConfigError, PluginDefinitionError)
+
+
+def _configured(options: argparse.Namespace) -> KubeCompConfig:
+    config = load_config(options.config)
+    if options.component == "device-manager" and config.node(options.node) is None:
+        known = ", ".join(node.name for node in config.nodes)
+        raise KubeCompConfigError(f"--node {options.node!r}: must be one of the configuration's nodes ({known})")
+    return config
 
 
 async def _made(options: argparse.Namespace, config: KubeCompConfig, stack: AsyncExitStack) -> Runnable:

@@ -16,7 +16,8 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.informer import Informer
 from mews.kube.clock import rest
 from mews.kube.component import Context, record
-from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint, PluginError, PodDevices, PodResources
+from mews.kube.deviceplugin.port import DevicePluginLink, PluginError, PodDevices, PodResources
+from mews.kube.deviceplugin.registration import RegisteredPlugin, stay_registered
 from mews.kube.deviceplugin.release import DeviceRequest, ReleaseState
 from mews.kube.deviceplugin.remedies import withheld_gpus
 from mews.kube.pulse import Pulse
@@ -46,7 +47,7 @@ from mews.systems.kubecomp.records import (
     withdraw_requests,
 )
 
-_REGISTER_RETRY_S = 1.0
+_RETRY_S = 1.0
 
 
 class ChassisDeviceManager:
@@ -185,7 +186,7 @@ class ChassisDeviceManager:
                 report = node_report(await self._board.read(f"{NODE_PREFIX}{self._node.name}"))
             except (ApiError, UnavailableError) as error:
                 record(self._context.log, "report-unread", error=str(error))
-                await rest(_REGISTER_RETRY_S)
+                await rest(_RETRY_S)
                 continue
             self._book.out.update(report.removing if report is not None else {})
             return
@@ -209,30 +210,12 @@ class ChassisDeviceManager:
 
     async def _serve(self) -> None:
         await self._ready.wait()
-        while True:
-            endpoint = await self._registered()
-            if endpoint is None:
-                await rest(_REGISTER_RETRY_S)
-                continue
-            await self._link.kubelet_restarted()
-            record(self._context.log, "kubelet-restarted", node=self._node.name)
-            self._book.holders = holders.unknown(self._book.holders)
-            # The old stream first: a kubelet obeys it, and closes the new endpoint when it ends (kubelet.md section 1).
-            await endpoint.close()
+        registered = RegisteredPlugin(self._plugin, self._config.plugin_socket, self._config.resource, OPTIONS)
+        await stay_registered(self._context, self._link, registered, self._restarted)
 
-    async def _registered(self) -> Endpoint | None:
-        name, resource = self._config.plugin_socket, self._config.resource
-        endpoint: Endpoint | None = None
-        try:
-            endpoint = await self._link.serve(name, self._plugin)
-            await self._link.register(name, resource, OPTIONS)
-        except (PluginError, OSError) as error:
-            record(self._context.log, "registration-failed", resource=resource, error=str(error))
-            if endpoint is not None:
-                await endpoint.close()
-            return None
-        record(self._context.log, "registered", resource=resource, endpoint=name)
-        return endpoint
+    def _restarted(self) -> None:
+        record(self._context.log, "kubelet-restarted", node=self._node.name)
+        self._book.holders = holders.unknown(self._book.holders)
 
     async def _look_at_kubelet(self) -> None:
         timing, book = self._config.timing, self._book
@@ -408,7 +391,7 @@ class ChassisDeviceManager:
                 await self._write_report()
             except (ApiError, UnavailableError) as error:
                 record(self._context.log, "report-unwritten", error=str(error))
-                await rest(_REGISTER_RETRY_S)
+                await rest(_RETRY_S)
                 continue
             await self._changed.wait(self._config.timing.heartbeat_s)
 

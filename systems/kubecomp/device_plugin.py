@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from mews.kube.component import record
-from mews.kube.deviceplugin.port import Allocation, PluginDevice, PluginError, PluginOptions
+from mews.kube.deviceplugin.port import Allocation, PluginError, PluginOptions
+from mews.kube.deviceplugin.registration import DeviceList, first_by_id
 from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.node_devices import NodeDevices
@@ -29,39 +29,19 @@ class PooledPlugin:
         self._book = book
         self._on_grant = on_grant
         self._log = log
-        self._current: tuple[PluginDevice, ...] | None = None
-        self._changed = asyncio.Event()
-
-    def publish(self, devices: tuple[PluginDevice, ...]) -> bool:
-        """Send this list to every stream; whether it is another one than before."""
-        if devices == self._current:
-            return False
-        self._current = devices
-        self._changed.set()
-        self._changed = asyncio.Event()
-        return True
+        self._list = DeviceList()
+        self.publish = self._list.publish
+        self.list_and_watch = self._list.stream
 
     async def options(self) -> PluginOptions:
         """PreStartContainer is wanted, preferred allocation is not offered (contract kubecomp.md section 1)."""
         return OPTIONS
 
-    async def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
-        """The full list now, once there is one, and whenever it changed."""
-        sent: tuple[PluginDevice, ...] | None = None
-        while True:
-            changed = self._changed
-            if self._current is not None and self._current != sent:
-                sent = self._current
-                yield sent
-            else:
-                await changed.wait()
-
     async def preferred_allocation(
         self, available: Sequence[str], must_include: Sequence[str], size: int
     ) -> tuple[str, ...]:
         """Not offered; the first by GPUID for a kubelet that asks all the same."""
-        rest = sorted(set(available) - set(must_include))
-        return (*must_include, *rest)[:size]
+        return first_by_id(available, must_include, size)
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
         """Per container the GPUIDs and the UUIDs, comma-joined in the order of the request.

@@ -319,15 +319,23 @@ _PARTS = ("scheduler", "reconfigManager", "deviceManager", "config")
 _HONOURED = ("policy", "scoring", "partial", "strict_fcfs")
 _NAMES = ("resource", "device_env", "uuid_env", "plugin_socket", "scheduler_name", "namespace")
 
-TRACE_POLICY = TracePolicy(
-    "kubecomp",
-    "nodes share the devices of their pool, which move to where jobs wait for them",
-    placer=_placer,
-    options=_OPTIONS,
-    left_out=_LEFT_OUT,
-    moves=True,
-    of_stack=_of_stack,
-    honours=("mode", "faults", "permit.bound", "removal", *(f"{part}.{key}" for part in _PARTS for key in _HONOURED)),
-    indifferent={f"{part}.{key}": "names change no result" for part in _PARTS for key in _NAMES},
-    order=lambda options: "fcfs" if options.get("strict_fcfs") == "true" else None,
+TRACE_POLICIES = (
+    TracePolicy(
+        "kubecomp",
+        "nodes share the devices of their pool, which move to where jobs wait for them",
+        placer=_placer,
+        options=_OPTIONS,
+        left_out=_LEFT_OUT,
+        moves=True,
+        of_stack=_of_stack,
+        honours=(
+            "mode",
+            "faults",
+            "permit.bound",
+            "removal",
+            *(f"{part}.{key}" for part in _PARTS for key in _HONOURED),
+        ),
+        indifferent={f"{part}.{key}": "names change no result" for part in _PARTS for key in _NAMES},
+        order=lambda options: "fcfs" if options.get("strict_fcfs") == "true" else None,
+    ),
 )

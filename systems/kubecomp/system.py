@@ -11,12 +11,12 @@ from mews.kube.system.deployment import (
     CONFIG,
     ON_NODE,
     RECORDS,
-    SCHEDULER_CLAIM_RULES,
+    SCHEDULER_RULES,
     ComponentDeployment,
     SystemDeployment,
     rule,
 )
-from mews.kube.system.system import EDIT_TABLES, Component, ExposedMeasures, Pooled, System, Watched
+from mews.kube.system.system import EDIT_TABLES, Component, ExposedMeasures, Pooled, System, Watched, in_module
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
@@ -24,13 +24,11 @@ from mews.systems.kubecomp.reaction import reaction
 if TYPE_CHECKING:
     from mews.kube.api.objects import Object
     from mews.kube.component import Runnable
-    from mews.kube.system.experiment import Experiment
     from mews.kube.system.facility import Facility
     from mews.kube.system.invariant import Invariant, RunState
     from mews.kube.system.journal import Line
     from mews.kube.system.ports import Ports
     from mews.kube.system.profile import MakeOverhead
-    from mews.kube.system.simulation import TracePolicy
     from mews.systems.kubecomp.metrics import KubeCompMemoryMetrics
 
 
@@ -191,15 +189,7 @@ _BOARDS = rule("", ["configmaps"], ["get", *_WATCH, "create", "patch"])
 
 _SCHEDULER_DEPLOYMENT = ComponentDeployment(
     _argv("scheduler"),
-    everywhere=(
-        rule("", ["pods"], ["get", *_WATCH, "patch", "delete"]),  # annotations; preemption
-        rule("", ["pods/binding"], ["create"]),
-        rule("", ["pods/status"], ["patch"]),
-        rule("", ["nodes", "namespaces"], _WATCH),
-        rule("", ["events"], ["create", "patch"]),
-        rule("events.k8s.io", ["events"], ["create", "patch"]),
-        *SCHEDULER_CLAIM_RULES,
-    ),
+    everywhere=SCHEDULER_RULES,
     in_namespace=(rule("", ["configmaps"], _WATCH),),
     chassis=True,
     part_flags={"plugin": "--plugin", "policy": "--score"},
@@ -239,18 +229,6 @@ def _profiles() -> Mapping[str, MakeOverhead]:
     from mews.systems.kubecomp.testbed import testbed_overhead
 
     return {"testbed": testbed_overhead}
-
-
-def _experiments() -> Sequence[Experiment]:
-    from mews.systems.kubecomp.experiment.all import EXPERIMENTS
-
-    return EXPERIMENTS
-
-
-def _trace_policies() -> Sequence[TracePolicy]:
-    from mews.systems.kubecomp.simulation import TRACE_POLICY
-
-    return (TRACE_POLICY,)
 
 
 SYSTEM = System(
@@ -302,8 +280,8 @@ SYSTEM = System(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
     ),
     profiles=_profiles,
-    trace_policies=_trace_policies,
+    trace_policies=in_module("mews.systems.kubecomp.simulation", "TRACE_POLICIES"),
     reaction=reaction,
-    experiments=_experiments,
+    experiments=in_module("mews.systems.kubecomp.experiment.all", "EXPERIMENTS"),
 )
 """What the harness knows of it."""

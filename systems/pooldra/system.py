@@ -8,12 +8,11 @@ from typing import Any
 from msgspec import to_builtins
 
 from mews.kube.component import Runnable
-from mews.kube.system.experiment import Experiment
 from mews.kube.system.facility import Facility
 from mews.kube.system.foreign import KubernetesNeeds
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
-from mews.kube.system.system import EDIT_TABLES, SERVE_GPU_CLAIMS, Component, System, Watched
+from mews.kube.system.system import EDIT_TABLES, SERVE_GPU_CLAIMS, Component, System, Watched, in_module
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.names import HandOver
 from mews.systems.pooldra.options import PoolDraOptions
@@ -107,12 +106,6 @@ def _laws(config: PoolDraConfig) -> Sequence[Invariant[RunState]]:
     return laws(config)
 
 
-def _experiments() -> Sequence[Experiment]:
-    from mews.systems.pooldra.experiment.all import EXPERIMENTS
-
-    return EXPERIMENTS
-
-
 SYSTEM = System(
     name="pooldra",
     sole=frozenset({EDIT_TABLES, SERVE_GPU_CLAIMS}),
@@ -128,7 +121,7 @@ SYSTEM = System(
     document=_document,
     watched=_watched,
     laws=_laws,
-    experiments=_experiments,
+    experiments=in_module("mews.systems.pooldra.experiment.all", "EXPERIMENTS"),
     bounds={"returned_s": _RETURNED_S},
     needs=KubernetesNeeds(gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")),
 )

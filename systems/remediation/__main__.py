@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import random
@@ -12,11 +11,9 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from mews.kube.client.kubeconfig.errors import KubeconfigError
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
-from mews.kube.process import add_kubeconfig_arguments, kube_of, run_until_ended
-from mews.kube.records_file import RecordsFile
+from mews.kube.process import add_kubeconfig_arguments, kube_of, run_component
 from mews.kube.system.files import FolderTree
 from mews.kube.system.gpu_driver import NvidiaSmi
 from mews.systems.remediation.agent import RemediationAgent
@@ -57,19 +54,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one component until SIGTERM or SIGINT; 0 after that, 2 for bad input (one line on standard error)."""
-    options = parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    if options.records is not None:
-        logging.getLogger().addHandler(RecordsFile(options.records))
-    try:
-        config = config_of(options.config)
-        if options.component == "agent" and not options.node:
-            raise RemediationConfigError("--node: must name this node, or $NODE_NAME must")
-        asyncio.run(run_until_ended(lambda stack: _made(options, config, stack)))
-    except (RemediationConfigError, KubeconfigError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    return 0
+    return run_component(parser().parse_args(arguments), _configured, _made, RemediationConfigError)
+
+
+def _configured(options: argparse.Namespace) -> RemediationConfig:
+    config = config_of(options.config)
+    if options.component == "agent" and not options.node:
+        raise RemediationConfigError("--node: must name this node, or $NODE_NAME must")
+    return config
 
 
 async def _made(options: argparse.Namespace, config: RemediationConfig, stack: AsyncExitStack) -> Runnable:

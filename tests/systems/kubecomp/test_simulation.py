@@ -8,7 +8,7 @@ import pytest
 from mews.kube.system.simulation import SimulatedCluster, SimulatedDevice, SimulatedJob, SimulatedNode
 from mews.systems.kubecomp.faults import ALL_FAULTS
 from mews.systems.kubecomp.options import KubeCompOptions
-from mews.systems.kubecomp.simulation import NOT_IN_TRACES, SHOWN, TRACE_POLICY
+from mews.systems.kubecomp.simulation import NOT_IN_TRACES, SHOWN, TRACE_POLICIES
 
 READ_S, OPERATION_S, SEEN_S = 3.0, 5.0, 2.0
 """How long a reading takes, an operation, and a node until it hands a device out."""
@@ -61,7 +61,7 @@ def world(*faults, failing=(), operation_s=OPERATION_S, seed=1, **more):
         for node in "ab"
     )
     options = ({"mode": "public", "faults": ",".join(faults)} if faults else {}) | more
-    made = TRACE_POLICY.placer(SimulatedCluster(nodes, {}, chassis), random.Random(seed), options)
+    made = TRACE_POLICIES[0].placer(SimulatedCluster(nodes, {}, chassis), random.Random(seed), options)
     return SimpleNamespace(placer=made, chassis=chassis)
 
 
@@ -219,7 +219,7 @@ def test_an_unasked_move_takes_a_device_that_its_node_still_hands_out(faults, id
 
 
 def of_stack(**options):
-    return TRACE_POLICY.of_stack(KubeCompOptions.model_validate(options))
+    return TRACE_POLICIES[0].of_stack(KubeCompOptions.model_validate(options))
 
 
 def test_a_scenarios_options_are_those_of_its_trace():
@@ -253,7 +253,7 @@ def test_what_no_trace_is_played_by_is_refused(options, complaint):
 def test_a_named_fault_that_no_trace_can_show_is_refused_with_the_reason(name):
     given = of_stack(mode="public", faults=["no-retry", name])
     with pytest.raises(ValueError, match=f"^faults: {name}: {NOT_IN_TRACES[name]}; must be of blocking-permit, "):
-        TRACE_POLICY.placer(SimulatedCluster(()), random.Random(1), given)
+        TRACE_POLICIES[0].placer(SimulatedCluster(()), random.Random(1), given)
 
 
 def test_a_job_that_has_run_leaves_no_tries_to_the_next_one():

@@ -177,6 +177,25 @@ def test_a_complex_function_has_a_comment_that_says_why():
     assert found == []
 
 
+def lines_beside_imports(path):
+    text = path.read_text(encoding="utf-8")
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    left_out = {number for node in imports for number in range(node.lineno, node.end_lineno + 1)}
+    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
+    return [(number, line) for number, line in lines if line and number not in left_out]
+
+
+def test_no_six_lines_stand_in_two_systems():
+    places = {}
+    for path in SOURCES:
+        package, system, *_ = path.relative_to(ROOT).parts
+        lines = lines_beside_imports(path) if package == "systems" else ()
+        for run in zip(*(lines[start:] for start in range(6)), strict=False):
+            place = f"{path.relative_to(ROOT)}:{run[0][0]}"
+            places.setdefault(tuple(line for _, line in run), {}).setdefault(system, place)
+    assert [sorted(found.values()) for found in places.values() if len(found) > 1] == []
+
+
 def test_files_stay_readable():
     long = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in SOURCES}
     assert {path: lines for path, lines in long.items() if lines > 450} == {}

@@ -22,7 +22,7 @@ RETRY_S = 1.0
 """After this time a plugin tries again to register with a kubelet that did not let it."""
 
 
-class DeviceList:
+class AnnouncedDevices:
     """The devices that a plugin announces; ``current`` is None until there is a first list."""
 
     def __init__(self) -> None:

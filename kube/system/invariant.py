@@ -6,6 +6,7 @@ promises, and says by ``Holds`` which of its pods hold which devices where the k
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -119,3 +120,19 @@ class Invariant(Protocol[RunStateT]):
     def on_objects(self, t: float, objects: ClusterObjects, state: RunStateT) -> Iterable[Breach]:
         """Breaches that a change of a pod or a node makes."""
         return ()
+
+
+class LineBook(ABC):
+    """What the lines of a run amount to, for several laws: whichever of them is given a line first has it booked."""
+
+    def __init__(self) -> None:
+        self._booked = -1
+
+    def take(self, line: Line) -> None:
+        """Book one line, once."""
+        if line.number > self._booked:
+            self._booked = line.number
+            self._book(line)
+
+    @abstractmethod
+    def _book(self, line: Line) -> None: ...

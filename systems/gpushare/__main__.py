@@ -18,8 +18,7 @@ from msgspec.structs import fields
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
-from mews.kube.deviceplugin.grpc_client import GrpcPodResources
-from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.kubelet_arguments import add_kubelet_arguments, kubelet_of
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_component
@@ -33,7 +32,6 @@ from mews.systems.gpushare.extender import GpuShareExtender
 from mews.systems.gpushare.node_plugin import GpuShareNodePlugin
 
 COMPONENTS = ("extender", "device-plugin")
-_KUBELET = Path("/var/lib/kubelet")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,8 +54,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node (device-plugin); default: $NODE_NAME"
     )
-    made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
-    made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    add_kubelet_arguments(made)
     made.add_argument(
         "--nvml",
         metavar="FILE",
@@ -115,10 +112,7 @@ async def _made(options: argparse.Namespace, config: GpuShareConfig, stack: Asyn
     context = Context(kube, Clock.wall(), random.Random(), logging.getLogger(options.component))
     if options.component == "extender":
         return GpuShareExtender(context, config, _service(options))
-    pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
-    stack.push_async_callback(pod_resources.close)
-    link = GrpcLink(options.device_plugins)
-    stack.push_async_callback(link.close)
+    link, pod_resources = kubelet_of(options, stack)
     node = NodeAccess(
         options.node,
         link=link,

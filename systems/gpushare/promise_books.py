@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from mews.kube.system.invariant import LineBook
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
 from mews.systems.gpushare.journal import PROMISES
@@ -38,7 +39,7 @@ class PromisedPod(Struct):
         return names.INDEX in self.created.fields.get("annotated", ())
 
 
-class PromiseBooks:
+class PromiseBooks(LineBook):
     """Pods and ledgers, as the lines tell of them; one for all laws of a run, whichever of them is given a line first.
 
     ``before``: what was promised, before the last write of a ledger, to the pods (uid) that it made or struck.
@@ -47,16 +48,12 @@ class PromiseBooks:
     events = frozenset({("api", PROMISES), *_POD_EVENTS})
 
     def __init__(self) -> None:
+        super().__init__()
         self.pods: dict[str, PromisedPod] = {}
         self.promises: dict[str, Promise] = {}
         self.before: dict[str, Promise | None] = {}
-        self._taken = -1
 
-    def take(self, line: Line) -> None:
-        """Take in one line, once."""
-        if line.number <= self._taken:
-            return
-        self._taken = line.number
+    def _book(self, line: Line) -> None:
         if line.event == PROMISES:
             self._ledger(line)
         elif line.actor.startswith("pod/"):

@@ -18,8 +18,7 @@ from msgspec.structs import fields
 
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
-from mews.kube.deviceplugin.grpc_client import GrpcPodResources
-from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.kubelet_arguments import add_kubelet_arguments, kubelet_of
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.nvml_library import LIBRARY, NvmlLibrary
 from mews.kube.process import add_kubeconfig_arguments, kube_of, port_number, run_component
@@ -43,7 +42,6 @@ from mews.systems.koordinator.webhook import KoordWebhook
 
 COMPONENTS = ("scheduler", "webhook", "koordlet", "device-plugin")
 _SERVERS = ("scheduler", "webhook")
-_KUBELET = Path("/var/lib/kubelet")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,8 +71,7 @@ def parser() -> argparse.ArgumentParser:
         help="accept this host name, too (scheduler and webhook)",
     )
     made.add_argument("--node", default=os.environ.get("NODE_NAME", ""), help="run on this node; default: $NODE_NAME")
-    made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
-    made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    add_kubelet_arguments(made)
     made.add_argument(
         "--hooks",
         type=Path,
@@ -160,10 +157,7 @@ async def _made(options: argparse.Namespace, config: KoordinatorConfig, stack: A
         return KoordScheduler(context, config, _service(options))
     if options.component == "webhook":
         return KoordWebhook(context, config, _service(options))
-    pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
-    stack.push_async_callback(pod_resources.close)
-    link = GrpcLink(options.device_plugins)
-    stack.push_async_callback(link.close)
+    link, pod_resources = kubelet_of(options, stack)
     node = NodeAccess(
         options.node,
         link=link,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from mews.kube.system.invariant import LineBook
 from mews.kube.system.journal import Line
 from mews.systems.koordinator.allocations import Allocations, DeviceAllocation, parse_allocations
 from mews.systems.koordinator.devices import NodeDevice, NodeDeviceReport, parse
@@ -48,7 +49,7 @@ class DeviceReport(Struct, frozen=True):
         return None
 
 
-class AllocationBooks:
+class AllocationBooks(LineBook):
     """Pods and Devices, as the lines tell of them; one for all laws of a run, whichever of them is given a line first.
     ``reports``: node -> its Devices, the newest last; ``pod_groups``: namespace/name -> its last line."""
 
@@ -58,16 +59,12 @@ class AllocationBooks:
     )
 
     def __init__(self) -> None:
+        super().__init__()
         self.pods: dict[str, AllocatedPod] = {}
         self.reports: dict[str, list[DeviceReport]] = {}
         self.pod_groups: dict[str, Line] = {}
-        self._taken = -1
 
-    def take(self, line: Line) -> None:
-        """Take in one line, once."""
-        if line.number <= self._taken:
-            return
-        self._taken = line.number
+    def _book(self, line: Line) -> None:
         if line.actor.startswith("pod/"):
             self._pod(line)
         elif line.event == POD_GROUP_NEWS:

@@ -19,7 +19,7 @@ from mews.kube.deviceplugin.port import (
     PluginError,
     PluginOptions,
 )
-from mews.kube.deviceplugin.registration import DeviceList, RegisteredPlugin, first_by_id, stay_registered
+from mews.kube.deviceplugin.registration import AnnouncedDevices, RegisteredPlugin, first_by_id, stay_registered
 from mews.kube.system.facility import ContainerExtras
 from mews.kube.system.nvml import NvmlError
 from mews.kube.system.ports import NodeAccess
@@ -36,7 +36,7 @@ class WholeGpuPlugin:
 
     def __init__(self, extras: ContainerExtras) -> None:
         self._extras = extras
-        self._list = DeviceList()
+        self._list = AnnouncedDevices()
         self.publish = self._list.publish
         self.list_and_watch = self._list.stream
 

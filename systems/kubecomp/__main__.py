@@ -18,8 +18,7 @@ from mews.kube.chassis.http import HttpTransport
 from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.clock import Clock
 from mews.kube.component import Context, Runnable
-from mews.kube.deviceplugin.grpc_client import GrpcPodResources
-from mews.kube.deviceplugin.grpc_link import GrpcLink
+from mews.kube.deviceplugin.kubelet_arguments import add_kubelet_arguments, kubelet_of
 from mews.kube.metrics_options import add_metrics_arguments, metrics_options
 from mews.kube.process import add_kubeconfig_arguments, kube_of, run_component
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile, load_callable, load_plugin
@@ -38,7 +37,6 @@ from mews.systems.kubecomp.plugin import NODE_SCORE, kubecomp_profile, profile_w
 from mews.systems.kubecomp.reconfig_manager import ReconfigManager
 
 COMPONENTS = ("scheduler", "reconfig-manager", "device-manager")
-_KUBELET = Path("/var/lib/kubelet")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,8 +48,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--node", default=os.environ.get("NODE_NAME", ""), help="run on this node (device-manager); default: $NODE_NAME"
     )
-    made.add_argument("--device-plugins", type=Path, default=_KUBELET / "device-plugins", metavar="DIR")
-    made.add_argument("--pod-resources", type=Path, default=_KUBELET / "pod-resources", metavar="DIR")
+    add_kubelet_arguments(made)
     made.add_argument("--plugin", metavar="MODULE:CALLABLE", help="use this plugin instead of KubeComp's (scheduler)")
     made.add_argument(
         "--plugin-options", type=_options, default={}, metavar="JSON", help="pass these keyword arguments to the plugin"
@@ -125,12 +122,9 @@ def _device_manager(
     chassis: Mapping[str, ChassisApi],
     stack: AsyncExitStack,
 ) -> ChassisDeviceManager:
-    pod_resources = GrpcPodResources(options.pod_resources / "kubelet.sock")
-    stack.push_async_callback(pod_resources.close)
     tree = FolderTree(Path(config.sysfs_root)) if config.sysfs_root else None
     driver = NvidiaSmi(config.nvidia_smi) if config.nvidia_smi else None
-    link = GrpcLink(options.device_plugins)
-    stack.push_async_callback(link.close)
+    link, pod_resources = kubelet_of(options, stack)
     return ChassisDeviceManager(
         context,
         config,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from mews.kube.component import record
 from mews.kube.deviceplugin.port import Allocation, PluginError, PluginOptions
-from mews.kube.deviceplugin.registration import DeviceList, first_by_id
+from mews.kube.deviceplugin.registration import AnnouncedDevices, first_by_id
 from mews.systems.kubecomp.config import KubeCompConfig
 from mews.systems.kubecomp.faults import KubeCompFault
 from mews.systems.kubecomp.node_devices import NodeDevices
@@ -29,7 +29,7 @@ class PooledPlugin:
         self._book = book
         self._on_grant = on_grant
         self._log = log
-        self._list = DeviceList()
+        self._list = AnnouncedDevices()
         self.publish = self._list.publish
         self.list_and_watch = self._list.stream
 

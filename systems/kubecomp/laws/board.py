@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from mews.kube.system.invariant import LineBook
 from mews.kube.system.journal import Line
 from mews.systems.kubecomp.records import DEMAND, DST_NODE, GPU_DEMAND, USE_FALCON
 
@@ -83,10 +84,11 @@ class LawPod(Struct):
         return int(text) if text.isdigit() else 0
 
 
-class Board:
+class Board(LineBook):
     """A reducer over lines; several laws share one, and each line is taken once."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.pods: dict[str, LawPod] = {}
         """By ``pod/namespace/name``."""
         self.announced: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -97,13 +99,8 @@ class Board:
         self._moves: dict[str, deque[Move]] = {}
         self._hands: dict[int, Line] = {}
         self._ended: deque[tuple[str, str]] = deque()
-        self._taken = -1
 
-    def take(self, line: Line) -> None:
-        """Take in one line."""
-        if line.number <= self._taken:
-            return
-        self._taken = line.number
+    def _book(self, line: Line) -> None:
         if line.layer == "step":
             self._step(line)
         elif line.layer == "kubelet":

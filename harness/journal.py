@@ -7,7 +7,7 @@ Every line is news: repetitions (heartbeats, leases, repeated events) are not wr
 means that nothing happens.
 
 Some lines are steps of a system's published workflow. In a run's written journal, these lines name their steps in an
-additional field, ``paper`` (``System.steps``). While the run goes on, they do not have this field.
+additional field, ``paper`` (``SystemMeasuring.steps``). While the run goes on, they do not have this field.
 
 Everybody may rely on the lines below. In them, *device* stands for these fields:
 

@@ -54,7 +54,7 @@ def with_steps(lines: Sequence[Line], systems: Iterable[ConfiguredSystem]) -> li
     """The lines as they are written out: those that are steps of a system's workflow bear these as ``paper``."""
     steps: dict[int, str] = {}
     for each in systems:
-        for number, text in each.system.steps(each.configuration, lines).items():
+        for number, text in each.system.measuring.steps(each.configuration, lines).items():
             steps[number] = f"{steps[number]}; {text}" if number in steps else text
     return [
         replace(line, fields={**line.fields, "paper": steps[line.number]}) if line.number in steps else line
@@ -82,10 +82,10 @@ def find_profile(name: str) -> MakeOverhead:
     Raises LookupError naming those there are.
     """
     for _, found in registry.each_usable():
-        profiles = found.profiles()
+        profiles = found.studies.profiles()
         if name in profiles:
             return profiles[name]
-    raise LookupError(f"profile {name!r}: {must_be(name, names_of(lambda each: each.profiles()))}")
+    raise LookupError(f"profile {name!r}: {must_be(name, names_of(lambda each: each.studies.profiles()))}")
 
 
 def find_experiment(name: str) -> Experiment:
@@ -101,12 +101,12 @@ def find_experiment(name: str) -> Experiment:
 
 def all_experiments() -> dict[str, Experiment]:
     """The experiments of all systems, by name."""
-    return {each.name: each for found in all_systems() for each in found.experiments()}
+    return {each.name: each for found in all_systems() for each in found.studies.experiments()}
 
 
 def all_trace_policies() -> dict[str, TracePolicy]:
     """The policies that traces can be played by, of all systems, by name."""
-    return {each.name: each for found in all_systems() for each in found.trace_policies()}
+    return {each.name: each for found in all_systems() for each in found.studies.trace_policies()}
 
 
 def all_commands() -> dict[str, Command]:

@@ -60,6 +60,39 @@ def test_types_hold_strictly(tree):
     tool("mypy", "--cache-dir", cache, env={**os.environ, "MYPYPATH": str(tree)})
 
 
+WRONG_OPTIONS = """
+from mews.kube.system.system import Component, System
+from mews.kube.system.system_parts import SystemJudging
+from mews.systems.gpushare.config import GpuShareConfig
+from mews.systems.gpushare.options import GpuShareOptions
+from mews.systems.gpushare.system import _extender, configure
+
+SYSTEM: System[GpuShareOptions, GpuShareConfig] = System(
+    name="wrong",
+    summary="reads options that it does not have",
+    options=GpuShareOptions,
+    configure=configure,
+    components=(Component("extender", _extender, wanted=lambda options: options.replicaz > 1),),
+    lends=lambda config: config.nodez,
+    judging=SystemJudging(outside_known=lambda options: options.matchz),
+)
+"""
+
+
+def test_a_system_that_reads_an_option_it_does_not_have_is_found_by_its_types(tree, tmp_path):
+    wrong = tmp_path / "wrong_options.py"
+    wrong.write_text(WRONG_OPTIONS)
+    cache = os.environ.get("MYPY_CACHE_DIR") or str(ROOT / ".mypy_cache")
+    command = [sys.executable, "-m", "mypy", "--cache-dir", cache, str(wrong)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "MYPYPATH": str(tree)})
+    errors = [line.partition(" error: ")[2] for line in done.stdout.splitlines() if " error: " in line]
+    assert [error.partition(";")[0] for error in errors] == [
+        '"GpuShareOptions" has no attribute "replicaz"',
+        '"GpuShareConfig" has no attribute "nodez"',
+        '"GpuShareOptions" has no attribute "matchz"',
+    ]
+
+
 def test_imports_point_one_way(tree):
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert config["contracts"], "there are no contracts to keep"

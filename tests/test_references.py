@@ -225,7 +225,7 @@ def test_every_metric_that_the_code_makes_for_prometheus_is_in_the_reference():
             for name in constants(arguments[0]) if arguments else ():
                 assert not made.match(name) or f"`{name}" in page("metrics"), f"{path.name}: {name}"
     for name in registry.names():
-        for metric, text in registry.system(name).metric_names.items():
+        for metric, text in registry.system(name).measuring.names.items():
             assert f"| `{metric}` | {text}" in page("metrics"), metric
 
 

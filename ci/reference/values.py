@@ -48,7 +48,7 @@ def metrics_page() -> str:
             sections.append(f"### {name}\n\n{table(heads, rows)}")
     own = [(code(name), text) for name, text in OWN_METRICS.items()]
     for name in registry.names():
-        own += [(code(metric), f"{text} ({name})") for metric, text in registry.system(name).metric_names.items()]
+        own += [(code(metric), f"{text} ({name})") for metric, text in registry.system(name).measuring.names.items()]
     return paragraphs(
         "# Metrics",
         "## Of a run",

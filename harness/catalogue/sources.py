@@ -104,7 +104,7 @@ def systems() -> Iterator[CatalogueEntry]:
 def experiments() -> Iterator[CatalogueEntry]:
     """Each with its system."""
     for system in all_of.all_systems():
-        for each in system.experiments():
+        for each in system.studies.experiments():
             yield CatalogueEntry(each.name, each.summary, system.name)
 
 
@@ -166,7 +166,7 @@ def profiles() -> Iterator[CatalogueEntry]:
     for name, profile in HOST_PROFILES.items():
         yield CatalogueEntry(name, _latencies(profile.source), "host")
     for system in all_of.all_systems():
-        testbeds: Mapping[str, Any] = system.profiles()
+        testbeds: Mapping[str, Any] = system.studies.profiles()
         yield from (CatalogueEntry(name, f"Latencies measured for {system.title}", "testbed") for name in testbeds)
     yield from _described("quirks", "quirks")
     yield from _described("profile", "conformance")

@@ -31,7 +31,7 @@
 96 a host sees what its chassis does to its devices       ``host_sights``
 == =====================================================  ================
 
-Further ones, with other numbers, are the systems' (``System.invariants``) and judged where these run.
+Further ones, with other numbers, are the systems' (``SystemJudging.invariants``) and judged where these run.
 """
 
 from mews.harness.invariants.bounds import Bounds

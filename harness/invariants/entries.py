@@ -19,7 +19,7 @@ def laws() -> list[tuple[Any, str]]:
     """Each law and the system that it is judged with ("": always), by number."""
     own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded, Vocabulary)]
     for name, system in registry.usable().items():
-        judged = (*system.invariants(), *system.laws(system.configure(system.options(), Facility())))
+        judged = (*system.judging.invariants(), *system.judging.laws(system.configure(system.options(), Facility())))
         own += [(type(law), name) for law in judged]
     return sorted(own, key=lambda each: int(each[0].number))
 

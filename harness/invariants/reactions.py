@@ -21,7 +21,7 @@ def computed_bounds(systems: Iterable[ConfiguredSystem], hardware: Hardware, spe
     systems = list(systems)
     release_s = max((each.system.release_s(each.configuration) for each in systems), default=0.0)
     times = replace(hardware_times(hardware, speed), release_s=release_s)
-    found = [each.system.reaction(each.configuration, times) for each in systems]
+    found = [each.system.judging.reaction(each.configuration, times) for each in systems]
     reactions: list[Reaction] = [each for each in found if each is not None]
     if not reactions:
         return {}

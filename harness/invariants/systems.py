@@ -21,22 +21,26 @@ def judged_systems(
             if component.scheduler is not None and name in components:
                 schedulers.append(component.scheduler(each.configuration))
     pooled = (each.pooled for each in systems)
-    holds = (each.system.holds(each.configuration) for each in systems)
+    holds = (each.system.judging.holds(each.configuration) for each in systems)
     return JudgedSystems(
         pooled=tuple(entry for entry in pooled if entry is not None),
         schedulers=tuple(schedulers),
         holds=tuple(rule for rule in holds if rule is not None),
-        part_of=tuple(each.system.part_of for each in systems if each.system.part_of is not None),
-        parts_known=next(filter(None, (each.system.parts_known(each.configuration) for each in systems)), ""),
-        outside_known=next(filter(None, (each.system.outside_known(each.options) for each in systems if by_laws)), ""),
+        part_of=tuple(each.system.judging.part_of for each in systems if each.system.judging.part_of is not None),
+        parts_known=next(filter(None, (each.system.judging.parts_known(each.configuration) for each in systems)), ""),
+        outside_known=next(
+            filter(None, (each.system.judging.outside_known(each.options) for each in systems if by_laws)), ""
+        ),
         stands_for={name: others for each in systems for name, others in each.system.stands_for.items()},
         other_units={name: other for each in systems for name, other in each.system.other_units.items()},
         invariants=tuple(
-            law for each in systems for law in (*each.system.invariants(), *each.system.laws(each.configuration))
+            law
+            for each in systems
+            for law in (*each.system.judging.invariants(), *each.system.judging.laws(each.configuration))
         ),
     )
 
 
 def bounds_of(systems: Iterable[ConfiguredSystem]) -> dict[str, float | None]:
     """The bounds of these systems' laws, at their defaults."""
-    return {name: bound for each in systems for name, bound in each.system.bounds.items()}
+    return {name: bound for each in systems for name, bound in each.system.judging.bounds.items()}

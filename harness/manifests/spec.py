@@ -150,7 +150,9 @@ class StackSpec:
     @property
     def shows_users(self) -> bool:
         """Whether what containers find in their environment says which devices of a host they use."""
-        return self.by_claims or any(each.system.part_of is not None for each in self.systems if each.components)
+        return self.by_claims or any(
+            each.system.judging.part_of is not None for each in self.systems if each.components
+        )
 
     def component(self, name: str) -> Component | None:
         """The running component of that name."""

@@ -175,8 +175,8 @@ class Cluster(Protocol):
         ...
 
     def metrics(self) -> Mapping[str, Any]:
-        """What the systems' components measured of themselves, by the names of ``System.measured``; {} where nothing
-        is known of it."""
+        """What the systems' components measured of themselves, by the names of ``SystemMeasuring.measured``; {} where
+        nothing is known of it."""
         ...
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:

@@ -178,9 +178,9 @@ OWN_METRICS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Those that the harness measures itself -> what each is; times in emulated seconds."""
-MetricName = Annotated[str, NameOf(OWN_METRICS, lambda system: system.metric_names)]
+MetricName = Annotated[str, NameOf(OWN_METRICS, lambda system: system.measuring.names)]
 BoundName = Annotated[
-    str, NameOf(("allocatable_s", "scheduled_s", "unattached_s", "settle_s"), lambda system: system.bounds)
+    str, NameOf(("allocatable_s", "scheduled_s", "unattached_s", "settle_s"), lambda system: system.judging.bounds)
 ]
 
 

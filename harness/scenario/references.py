@@ -97,7 +97,7 @@ def _expects(known: KnownNames) -> Iterator[Finding]:
     from mews.harness.invariant_registry import made
     from mews.harness.invariants.judge import OWN
 
-    theirs = (law.number for each in known.systems for law in each.system.invariants())
+    theirs = (law.number for each in known.systems for law in each.system.judging.invariants())
     numbers = sorted({*OWN, *theirs, *(law.number for law in made(scenario.invariants))})
     for index, number in enumerate(scenario.expects):
         if number not in numbers:

@@ -313,7 +313,7 @@ class _Run:
         lines = self._cluster.journal.lines(self._stage.first_line)
         metrics: dict[str, Any] = {**self._cluster.metrics(), **hardware_metrics(lines)}
         for each in self._cluster.systems:
-            metrics |= each.system.metrics(lines, self._cluster.pace.speed)
+            metrics |= each.system.measuring.metrics(lines, self._cluster.pace.speed)
         if self._stage.driver is not None and self._stage.driver.started:
             nodes = (await self._cluster.kube.list(NODES)).items
             cpus = sum(float(parse((node.get("status") or {}).get("capacity", {}).get("cpu", 0))) for node in nodes)

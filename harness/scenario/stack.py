@@ -171,7 +171,7 @@ class Stack(Model):
     kubelet: KubeletOptions = Field(default_factory=KubeletOptions)
     dialect: DialectName | None = None
     metrics: Switch = Field(default="on", description="whether metrics.k8s.io is served, as by metrics-server")
-    profile: Annotated[str, NameOf((INSTANT,), lambda system: system.profiles())] | None = Field(
+    profile: Annotated[str, NameOf((INSTANT,), lambda system: system.studies.profiles())] | None = Field(
         default=None, description="what starting a pod costs on the hosts, as measured on a testbed; instant: nothing"
     )
     storage: Literal["folder", "none"] | None = Field(

@@ -102,7 +102,7 @@ def _placing(scenario: Scenario) -> tuple[str | None, TracePolicy] | None:
     for each in scenario.stack.configured(facility_of(hardware_of(scenario))):
         answers = [made.scheduler(each.configuration) for _, made in each.components() if made.scheduler is not None]
         if wanted in answers:
-            return next(((each.system.name, policy) for policy in each.system.trace_policies()), None)
+            return next(((each.system.name, policy) for policy in each.system.studies.trace_policies()), None)
     return None
 
 

@@ -37,7 +37,7 @@ Holds = Callable[[Object], Iterable[Held]]
 class ObservedHolding(Struct, frozen=True):
     """Devices of one resource that a container of a live pod holds: given by its kubelet (``line`` says so), or by the
     word of its system (``line`` is then the last one about the pod, None where there is none yet). ``parts_of``: whole
-    devices of which some of these are parts (``System.part_of``)."""
+    devices of which some of these are parts (``SystemJudging.part_of``)."""
 
     pod: str
     uid: str
@@ -77,7 +77,7 @@ class RunState(Protocol):
     """What is known of a run at the moment that is judged. Times are seconds of the journal."""
 
     def bound_s(self, name: str) -> float | None:
-        """How long that may take in this run (``System.bounds``, or as the scenario says); None: for ever."""
+        """How long that may take in this run (``SystemJudging.bounds``, or as the scenario says); None: for ever."""
         ...
 
     def live_holdings(self) -> Sequence[ObservedHolding]:

@@ -53,8 +53,8 @@ class NodeAccess(Struct, frozen=True):
 
 class Ports(Struct, frozen=True):
     """``chassis`` makes the clients of all chassis, given the seconds after which an unanswered call is of unknown
-    outcome. ``node`` is set for a component that each node has. ``measures`` is what ``System.measures`` made: it
-    outlives incarnations. ``parts`` holds what the user put in the place of parts of this component, by the names of
+    outcome. ``node`` is set for a component that each node has. ``measures`` is what ``SystemMeasuring.measures`` made:
+    it outlives incarnations. ``parts`` holds what the user put in the place of parts of this component, by the names of
     ``Component.parts``: loaded callables; a ``plugin`` is a factory that takes the scheduler's handle alone.
     ``service`` is what the component answers others on, where it has one (``Component.service``). ``devices`` is what
     the cluster's feature gates let a scheduler do with claimed devices."""

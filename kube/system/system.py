@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:  # a system is read by every command: what its parts work with is imported where they do
-    from pydantic import BaseModel
+from mews.kube.system.system_parts import ConfigT, OptionsT, SystemJudging, SystemMeasuring, SystemStudies
 
+if TYPE_CHECKING:  # a system is read by every command: what its parts work with is imported where they do
     from mews.kube.api.objects import Object
     from mews.kube.api.resources import Resource
     from mews.kube.component import Runnable
     from mews.kube.runtimehook.port import HookPolicy
     from mews.kube.system.command import Command
     from mews.kube.system.deployment import ComponentDeployment, SystemDeployment
-    from mews.kube.system.experiment import Experiment
     from mews.kube.system.facility import Facility
     from mews.kube.system.foreign import ForeignProgram, KubernetesNeeds
-    from mews.kube.system.invariant import Holds, Invariant, RunState
-    from mews.kube.system.journal import Line
     from mews.kube.system.ports import Ports
-    from mews.kube.system.profile import MakeOverhead
     from mews.kube.system.program import PlayedProgram
-    from mews.kube.system.reaction import HardwareTimes, Reaction
     from mews.kube.system.services import ExtenderService
-    from mews.kube.system.simulation import TracePolicy
-
-
-class ExposedMeasures(Protocol):
-    """What components measure themselves with, as Prometheus reads it."""
-
-    def exposition(self) -> bytes:
-        """All of it in Prometheus' text form."""
-        ...
 
 
 def in_module(module: str, name: str) -> Callable[[], Any]:
@@ -73,7 +59,7 @@ class Pooled(Struct, frozen=True):
     chosen: Callable[[Object], str] = lambda pod: ""
 
 
-class Component(Struct, frozen=True):
+class Component(Struct, Generic[OptionsT, ConfigT], frozen=True):
     """A part of a system that runs by itself. ``make`` builds one incarnation from its ports and the configuration.
 
     ``wanted``: whether the options let it run. ``nodes``: the nodes of a configuration that have one each, called
@@ -88,15 +74,15 @@ class Component(Struct, frozen=True):
     """
 
     name: str
-    make: Callable[[Ports, Any], Runnable]
-    wanted: Callable[[Any], bool] = lambda options: True
-    nodes: Callable[[Any], Sequence[str]] | None = None
-    scheduler: Callable[[Any], str] | None = None
+    make: Callable[[Ports, ConfigT], Runnable]
+    wanted: Callable[[OptionsT], bool] = lambda options: True
+    nodes: Callable[[ConfigT], Sequence[str]] | None = None
+    scheduler: Callable[[ConfigT], str] | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
     deployment: ComponentDeployment | None = None
     service: str = ""
     knows_by_chassis: bool = False
-    program: Callable[[Any], ForeignProgram] | None = None
+    program: Callable[[ConfigT], ForeignProgram] | None = None
 
     @property
     def per_node(self) -> bool:
@@ -115,32 +101,15 @@ EDIT_TABLES, SERVE_GPU_CLAIMS = "move devices of a chassis", "serve claims for g
 """What ``System.sole`` names: two systems that did it would undo each other's work."""
 
 
-class System(Struct, frozen=True):
+class System(Struct, Generic[OptionsT, ConfigT], frozen=True):
     """A published system.
 
     ``options`` is the model of ``stack.NAME``, with its defaults; ``configure(options, facility)`` makes the
     configuration value that every component is given (raises ValueError, one line, for options that cannot be).
-    ``document(configuration)`` is the same as the file that the components read in a cluster, ``namespace`` where their
-    own objects belong, and ``kinds`` are the definitions to be applied before anything starts. ``service_names``: its
-    pods find one another by the names of services. ``extenders(configuration)`` are those of the default scheduler.
-    ``measures`` makes what the components measure themselves with, and ``measured(measures)`` reads it as metrics.
-    ``monitored`` makes such that Prometheus reads, for a cluster that stays up, where ``measured`` is not asked; a
-    system without has at ``metrics_service``, one of its components' services, an answer to GET /metrics.
-    ``metrics(lines, speed)`` counts from the lines of a journal of whose seconds each holds ``speed`` emulated ones;
-    ``metric_names``: all that either may find, and what each is. ``steps(configuration, lines)``: by numbers of
-    lines, which steps of its authors' workflows they are; such a line bears them as its field ``paper`` where a
-    journal is written out.
-
-    ``bounds``: how long its ``invariants`` (made anew for each run) let things take, by the names that a scenario may
-    give other values; ``holds(configuration)``: which of its pods hold which devices beyond what kubelets say;
-    ``laws(configuration)``: the laws of its protocol as it is configured, made anew for each run and judged like
-    ``invariants``; what a published mode breaks by design is ``Breach.known``.
-    ``part_of(device)``: the UUID of the device of which one that it announces is a part, "" for none;
-    ``parts_known(configuration)``: why a container may be given parts of other devices than it is told, where the
-    published system has that by design, "" where that is no excuse.
-    ``outside_known(options)``: why a device may be given to a pod of this system and by a kubelet to another, where the
-    published system leaves it to its users to keep them apart, "" where that is no excuse. It excuses worlds in which
-    the steps of a scenario do not keep them apart (``judgedBy: laws``), and no scenario as it stands.
+    ``title`` is its name as its authors write it. ``document(configuration)`` is the same as the file that the
+    components read in a cluster, ``namespace`` where their own objects belong, and ``kinds`` are the definitions to be
+    applied before anything starts. ``service_names``: its pods find one another by the names of services.
+    ``extenders(configuration)`` are those of the default scheduler.
     ``stands_for``: resources of which one is so much of some others, which a node has, for the pods that ask for them.
     ``other_units``: resources that are another one in other units, by the ratio of what a node has of both.
     ``sole``: what only one system of a stack can do, in words that complete "only one system may ...".
@@ -150,61 +119,46 @@ class System(Struct, frozen=True):
     ``remedies(configuration)``: the nodes whose broken GPUs it withholds and mends, as
     ``mews.kube.deviceplugin.remedies`` has it.
     ``images``: further images, as in ``fixtures/images.yaml``, and ``programs``: what plays those whose
-    ``simulate.program`` is ``SYSTEM/NAME``. ``profiles``: testbeds for ``stack.profile``. ``title`` is its name as its
-    authors write it. ``reaction(configuration, times)`` is how soon it follows its hardware; None where it pools
-    nothing. ``deployment`` is what a real cluster needs of it; None where none can run it. ``runtime_hooks``: on
-    which nodes one of its components answers runtime hooks (``NodeAccess.hooks``), and what becomes there of a
-    container whose hook fails.
+    ``simulate.program`` is ``SYSTEM/NAME``. ``runtime_hooks``: on which nodes one of its components answers runtime
+    hooks (``NodeAccess.hooks``), and what becomes there of a container whose hook fails.
 
     ``objects(configuration)`` are applied after the kinds, with the placeholders of ``ForeignProgram`` filled in, and
     ``{ca-text}``, ``{user:DIALECT}``, ``{password:DIALECT}``. ``provider_ids(configuration)``: node -> the providerID
     with which its kubelet registers it. ``needs``: what its Kubernetes must have; the stack switches it on.
     ``lacking(options)``: why its programs cannot run on this machine, one line, "" where they can.
+
+    ``deployment`` is what a real cluster needs of it; None where none can run it. ``judging``, ``measuring`` and
+    ``studies`` are about runs of it.
     """
 
     name: str
     summary: str
-    options: type[BaseModel]
-    configure: Callable[[Any, Facility], Any]
-    components: tuple[Component, ...]
+    options: type[OptionsT]
+    configure: Callable[[OptionsT, Facility], ConfigT]
+    components: tuple[Component[OptionsT, ConfigT], ...]
     title: str = ""
-    namespace: Callable[[Any], str | None] = lambda configuration: None
-    document: Callable[[Any], Mapping[str, Any]] = lambda configuration: {}
-    pooled: Callable[[Any], Pooled | None] = lambda configuration: None
+    namespace: Callable[[ConfigT], str | None] = lambda configuration: None
+    document: Callable[[ConfigT], Mapping[str, Any]] = lambda configuration: {}
+    pooled: Callable[[ConfigT], Pooled | None] = lambda configuration: None
     kinds: Callable[[], Sequence[Object]] = lambda: ()
     watched: Callable[[], Sequence[Watched]] = lambda: ()
     service_names: bool = False
-    extenders: Callable[[Any], Sequence[ExtenderService]] = lambda configuration: ()
-    measures: Callable[[], Any] = lambda: None
-    measured: Callable[[Any], Mapping[str, Any]] = lambda measures: {}
-    monitored: Callable[[], ExposedMeasures] | None = None
-    metrics_service: str = ""
-    metrics: Callable[[Iterable[Line], float], Mapping[str, Any]] = lambda lines, speed: {}
-    steps: Callable[[Any, Iterable[Line]], Mapping[int, str]] = lambda configuration, lines: {}
-    metric_names: Mapping[str, str] = field(default_factory=dict)
-    bounds: Mapping[str, float | None] = field(default_factory=dict)
-    invariants: Callable[[], Sequence[Invariant[RunState]]] = lambda: ()
-    laws: Callable[[Any], Sequence[Invariant[RunState]]] = lambda configuration: ()
-    holds: Callable[[Any], Holds | None] = lambda configuration: None
-    part_of: Callable[[str], str] | None = None
-    parts_known: Callable[[Any], str] = lambda configuration: ""
-    outside_known: Callable[[Any], str] = lambda options: ""
+    extenders: Callable[[ConfigT], Sequence[ExtenderService]] = lambda configuration: ()
     stands_for: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     other_units: Mapping[str, str] = field(default_factory=dict)
     sole: frozenset[str] = frozenset()
-    lends: Callable[[Any], Sequence[str]] | None = None
-    release_s: Callable[[Any], float] = lambda configuration: 0.0
-    remedies: Callable[[Any], Sequence[str]] | None = None
-    experiments: Callable[[], Sequence[Experiment]] = lambda: ()
-    trace_policies: Callable[[], Sequence[TracePolicy]] = lambda: ()
+    lends: Callable[[ConfigT], Sequence[str]] | None = None
+    release_s: Callable[[ConfigT], float] = lambda configuration: 0.0
+    remedies: Callable[[ConfigT], Sequence[str]] | None = None
     commands: Callable[[], Sequence[Command]] = lambda: ()
     images: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     programs: Callable[[], Mapping[str, PlayedProgram]] = dict
-    profiles: Callable[[], Mapping[str, MakeOverhead]] = dict
-    reaction: Callable[[Any, HardwareTimes], Reaction | None] = lambda configuration, times: None
-    deployment: SystemDeployment | None = None
-    runtime_hooks: Callable[[Any], Mapping[str, HookPolicy]] = lambda configuration: {}
-    objects: Callable[[Any], Sequence[Object]] = lambda configuration: ()
-    provider_ids: Callable[[Any], Mapping[str, str]] = lambda configuration: {}
+    runtime_hooks: Callable[[ConfigT], Mapping[str, HookPolicy]] = lambda configuration: {}
+    objects: Callable[[ConfigT], Sequence[Object]] = lambda configuration: ()
+    provider_ids: Callable[[ConfigT], Mapping[str, str]] = lambda configuration: {}
     needs: KubernetesNeeds | None = None
-    lacking: Callable[[Any], str] = lambda options: ""
+    lacking: Callable[[OptionsT], str] = lambda options: ""
+    deployment: SystemDeployment | None = None
+    judging: SystemJudging[OptionsT, ConfigT] = SystemJudging()
+    measuring: SystemMeasuring[ConfigT] = SystemMeasuring()
+    studies: SystemStudies = SystemStudies()

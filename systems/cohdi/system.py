@@ -117,7 +117,7 @@ def _images() -> Mapping[str, Mapping[str, Any]]:
     return {DRIVER_IMAGE: {"process": process}}
 
 
-SYSTEM = System(
+SYSTEM: System[CohdiOptions, CohdiConfig] = System(
     name="cohdi",
     sole=frozenset({EDIT_TABLES, SERVE_GPU_CLAIMS}),
     summary="runs your programs of CoHDI, which attach GPUs for claims: its DRA driver, its operator and its scaler",

@@ -69,7 +69,7 @@ _DEPLOYMENT = ComponentDeployment(
     registers=False,
 )
 
-SYSTEM = System(
+SYSTEM: System[DraOptions, DraConfig] = System(
     name="dra",
     sole=frozenset({SERVE_GPU_CLAIMS}),
     summary="gives a host's GPUs to pods by resource claims: a DRA driver with the devices of NVIDIA's",

@@ -26,6 +26,7 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.services import ExtenderService
 from mews.kube.system.system import Component, System, Watched, in_module
+from mews.kube.system.system_parts import SystemJudging, SystemMeasuring, SystemStudies
 from mews.systems.gpushare.config import EVICT, GpuShareConfig
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.options import GpuShareOptions
@@ -150,12 +151,10 @@ _PLUGIN_DEPLOYMENT = ComponentDeployment(
 )
 
 
-SYSTEM = System(
+SYSTEM: System[GpuShareOptions, GpuShareConfig] = System(
     name="gpushare",
-    trace_policies=in_module("mews.systems.gpushare.simulation", "TRACE_POLICIES"),
     summary="lets pods share GPUs by memory: an extender of the default scheduler, and a device plugin",
     options=GpuShareOptions,
-    metrics_service=SERVICE,
     configure=configure,
     components=(
         Component("gpushare-extender", _extender, service=SERVICE, deployment=_EXTENDER_DEPLOYMENT),
@@ -172,19 +171,27 @@ SYSTEM = System(
     namespace=lambda config: None,
     document=_document,
     extenders=_extenders,
-    part_of=gpu_of_slice,
-    parts_known=lambda config: SEED_SLICES if config.match == "seed" else "",
     lends=_nodes,
     release_s=_release_s,
-    laws=_laws,
     watched=_watched,
     commands=_commands,
-    experiments=in_module("mews.systems.gpushare.experiment.all", "EXPERIMENTS"),
     deployment=SystemDeployment(
         config_map="gpushare-config",
         config_path="/etc/gpushare/config.yaml",
         owner="gpushare",
         notes={_NAMESPACE: (LEDGER_PREFIX, UNHEALTHY_PREFIX)},
+    ),
+    judging=SystemJudging(
+        part_of=gpu_of_slice,
+        parts_known=lambda config: SEED_SLICES if config.match == "seed" else "",
+        laws=_laws,
+    ),
+    measuring=SystemMeasuring(
+        service=SERVICE,
+    ),
+    studies=SystemStudies(
+        trace_policies=in_module("mews.systems.gpushare.simulation", "TRACE_POLICIES"),
+        experiments=in_module("mews.systems.gpushare.experiment.all", "EXPERIMENTS"),
     ),
 )
 """What the harness knows of it."""

@@ -18,7 +18,8 @@ from mews.kube.system.journal import Line
 from mews.kube.system.options import OptionsModel
 from mews.kube.system.ports import Ports
 from mews.kube.system.program import PlayedProgram
-from mews.kube.system.system import Component, ExposedMeasures, System, Watched, in_module
+from mews.kube.system.system import Component, System, Watched, in_module
+from mews.kube.system.system_parts import ExposedMeasures, SystemJudging, SystemMeasuring, SystemStudies
 from mews.systems.kod2.config import OperatorConfig
 from mews.systems.kod2.options import Kod2Options
 
@@ -135,30 +136,17 @@ def _programs() -> Mapping[str, PlayedProgram]:
     return {"training": PlayedProgram(PlayedTraining, environment_in)}
 
 
-SYSTEM = System(
+SYSTEM: System[OptionsModel, OperatorConfig] = System(
     name="kod2",
-    trace_policies=in_module("mews.systems.kod2.simulation", "TRACE_POLICIES"),
     summary="runs TFJobs, and takes workers from some and gives them to others as the cluster fills and empties",
     options=Kod2Options,
     configure=configure,
     components=(Component("operator", _operator, deployment=_OPERATOR_DEPLOYMENT),),
-    namespace=lambda config: str(config.pool_namespace),
+    namespace=lambda config: config.pool_namespace,
     document=_document,
     title="KOD2",
     kinds=_kinds,
     watched=_watched,
-    monitored=_monitored,
-    metrics=_metrics,
-    metric_names={
-        "finished_jobs": "TFJobs that came to COMPLETED",
-        "failed_jobs": "TFJobs that failed",
-        "added_workers": "workers that running TFJobs were given",
-        "removed_workers": "workers that running TFJobs gave up",
-    },
-    bounds={"progress_s": 300.0},
-    invariants=_invariants,
-    laws=_laws,
-    experiments=_experiments,
     programs=_programs,
     service_names=True,
     deployment=SystemDeployment(
@@ -168,6 +156,25 @@ SYSTEM = System(
         swept=_swept,
         exclusive="the operator serves the TFJobs of a whole cluster, and this one is somebody's",
         pod_templates=_pod_templates,
+    ),
+    judging=SystemJudging(
+        bounds={"progress_s": 300.0},
+        invariants=_invariants,
+        laws=_laws,
+    ),
+    measuring=SystemMeasuring(
+        monitored=_monitored,
+        metrics=_metrics,
+        names={
+            "finished_jobs": "TFJobs that came to COMPLETED",
+            "failed_jobs": "TFJobs that failed",
+            "added_workers": "workers that running TFJobs were given",
+            "removed_workers": "workers that running TFJobs gave up",
+        },
+    ),
+    studies=SystemStudies(
+        trace_policies=in_module("mews.systems.kod2.simulation", "TRACE_POLICIES"),
+        experiments=_experiments,
     ),
 )
 """What the harness knows of it."""

@@ -30,6 +30,7 @@ from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Holds, Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, System, Watched, in_module
+from mews.kube.system.system_parts import SystemJudging, SystemMeasuring, SystemStudies
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.device_kinds import kinds_of
 from mews.systems.koordinator.koordlet_config import KoordletConfig
@@ -237,18 +238,16 @@ _GPU_PLUGIN_DEPLOYMENT = ComponentDeployment(
 )
 
 
-SYSTEM = System(
+SYSTEM: System[KoordinatorOptions, KoordinatorConfig] = System(
     name="koordinator",
-    trace_policies=in_module("mews.systems.koordinator.simulation", "TRACE_POLICIES"),
     summary="gives pods devices and parts of devices, by its scheduler, which knows each device of each node",
-    metrics_service=SERVICE,
     options=KoordinatorOptions,
     configure=configure,
     components=(
         Component(
             "koord-scheduler",
             _scheduler,
-            scheduler=lambda config: str(config.scheduler_name),
+            scheduler=lambda config: config.scheduler_name,
             parts={"plugin": "the scheduler's handle"},
             service=SERVICE,
             deployment=_SCHEDULER_DEPLOYMENT,
@@ -276,21 +275,14 @@ SYSTEM = System(
         ),
     ),
     title="Koordinator",
-    namespace=lambda config: str(config.namespace),
+    namespace=lambda config: config.namespace,
     document=_document,
     kinds=_kinds,
     watched=_watched,
-    invariants=_invariants,
-    laws=_laws,
-    # unlisted: a report, and what it takes to notice; the others: writes that follow one another
-    bounds={"unlisted_s": 15.0, "unbound_s": 15.0, "gang_s": 15.0},
-    holds=_holds,
-    outside_known=lambda options: OUTSIDE if options.device_plugin and not options.webhook else "",
     stands_for={WHOLE: {CORE: 1, RATIO: 1}, NVIDIA: {CORE: 100, RATIO: 100}},
     other_units={MEMORY: RATIO},
     lends=_nodes,
     runtime_hooks=_hooks,
-    experiments=in_module("mews.systems.koordinator.experiment.all", "EXPERIMENTS"),
     deployment=SystemDeployment(
         config_map="koordinator-config",
         config_path="/etc/koordinator/config.yaml",
@@ -298,6 +290,21 @@ SYSTEM = System(
         swept=_swept,
         on_nodes=(DOMAIN, *SEED_NAMES.values(), "node.koordinator.sh/", GPU_PRODUCT),
         exclusive="its devices reach containers by a proxy before each node's container runtime",
+    ),
+    judging=SystemJudging(
+        invariants=_invariants,
+        laws=_laws,
+        # unlisted: a report, and what it takes to notice; the others: writes that follow one another
+        bounds={"unlisted_s": 15.0, "unbound_s": 15.0, "gang_s": 15.0},
+        holds=_holds,
+        outside_known=lambda options: OUTSIDE if options.device_plugin and not options.webhook else "",
+    ),
+    measuring=SystemMeasuring(
+        service=SERVICE,
+    ),
+    studies=SystemStudies(
+        trace_policies=in_module("mews.systems.koordinator.simulation", "TRACE_POLICIES"),
+        experiments=in_module("mews.systems.koordinator.experiment.all", "EXPERIMENTS"),
     ),
 )
 """What the harness knows of it."""

@@ -16,7 +16,8 @@ from mews.kube.system.deployment import (
     SystemDeployment,
     rule,
 )
-from mews.kube.system.system import EDIT_TABLES, Component, ExposedMeasures, Pooled, System, Watched, in_module
+from mews.kube.system.system import EDIT_TABLES, Component, Pooled, System, Watched, in_module
+from mews.kube.system.system_parts import ExposedMeasures, SystemJudging, SystemMeasuring, SystemStudies
 from mews.systems.kubecomp.config import AllocateConfig, ChassisConfig, KubeCompConfig, NodeConfig
 from mews.systems.kubecomp.options import KubeCompOptions
 from mews.systems.kubecomp.reaction import reaction
@@ -231,7 +232,7 @@ def _profiles() -> Mapping[str, MakeOverhead]:
     return {"testbed": testbed_overhead}
 
 
-SYSTEM = System(
+SYSTEM: System[KubeCompOptions, KubeCompConfig] = System(
     name="kubecomp",
     sole=frozenset({EDIT_TABLES}),
     summary="places pods on pools of composable devices, and moves devices to where pods wait for them",
@@ -242,7 +243,7 @@ SYSTEM = System(
             "scheduler",
             _scheduler,
             wanted=lambda options: options.scheduler is not None,
-            scheduler=lambda config: str(config.scheduler_name),
+            scheduler=lambda config: config.scheduler_name,
             parts={
                 "plugin": "the scheduler's handle",
                 "policy": "the devices requested and those available",
@@ -265,23 +266,29 @@ SYSTEM = System(
         ),
     ),
     title="KubeComp",
-    namespace=lambda config: str(config.namespace),
+    namespace=lambda config: config.namespace,
     document=_document,
     pooled=_pooled,
     watched=_watched,
-    laws=_laws,
-    measures=_measures,
-    measured=_measured,
-    monitored=_monitored,
-    metrics=_counted,
-    metric_names={"reconfigurations": "moves of GPUs that Reconfig-Mgr began because a pod needed them"},
-    steps=_steps,
     deployment=SystemDeployment(
         config_map="kubecomp-config", config_path="/etc/kubecomp/config.yaml", owner="kubecomp"
     ),
-    profiles=_profiles,
-    trace_policies=in_module("mews.systems.kubecomp.simulation", "TRACE_POLICIES"),
-    reaction=reaction,
-    experiments=in_module("mews.systems.kubecomp.experiment.all", "EXPERIMENTS"),
+    judging=SystemJudging(
+        laws=_laws,
+        reaction=reaction,
+    ),
+    measuring=SystemMeasuring(
+        measures=_measures,
+        measured=_measured,
+        monitored=_monitored,
+        metrics=_counted,
+        names={"reconfigurations": "moves of GPUs that Reconfig-Mgr began because a pod needed them"},
+        steps=_steps,
+    ),
+    studies=SystemStudies(
+        profiles=_profiles,
+        trace_policies=in_module("mews.systems.kubecomp.simulation", "TRACE_POLICIES"),
+        experiments=in_module("mews.systems.kubecomp.experiment.all", "EXPERIMENTS"),
+    ),
 )
 """What the harness knows of it."""

@@ -13,6 +13,7 @@ from mews.kube.system.foreign import KubernetesNeeds
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import EDIT_TABLES, SERVE_GPU_CLAIMS, Component, System, Watched, in_module
+from mews.kube.system.system_parts import SystemJudging, SystemStudies
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.names import HandOver
 from mews.systems.pooldra.options import PoolDraOptions
@@ -106,7 +107,7 @@ def _laws(config: PoolDraConfig) -> Sequence[Invariant[RunState]]:
     return laws(config)
 
 
-SYSTEM = System(
+SYSTEM: System[PoolDraOptions, PoolDraConfig] = System(
     name="pooldra",
     sole=frozenset({EDIT_TABLES, SERVE_GPU_CLAIMS}),
     summary="attaches GPUs of a chassis to the hosts of pods whose claims were given them: a DRA driver with binding "
@@ -120,9 +121,13 @@ SYSTEM = System(
     title="Pool driver for DRA",
     document=_document,
     watched=_watched,
-    laws=_laws,
-    experiments=in_module("mews.systems.pooldra.experiment.all", "EXPERIMENTS"),
-    bounds={"returned_s": _RETURNED_S},
     needs=KubernetesNeeds(gates=("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")),
+    judging=SystemJudging(
+        laws=_laws,
+        bounds={"returned_s": _RETURNED_S},
+    ),
+    studies=SystemStudies(
+        experiments=in_module("mews.systems.pooldra.experiment.all", "EXPERIMENTS"),
+    ),
 )
 """What the harness knows of it."""

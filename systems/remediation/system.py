@@ -13,6 +13,7 @@ from mews.kube.system.facility import Facility
 from mews.kube.system.invariant import Invariant, RunState
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import Component, System, Watched
+from mews.kube.system.system_parts import SystemJudging
 from mews.systems.remediation.config import RemediationConfig
 from mews.systems.remediation.options import RemediationOptions
 
@@ -93,7 +94,7 @@ _AGENT_DEPLOYMENT = ComponentDeployment(
     host_files=True,
 )
 
-SYSTEM = System(
+SYSTEM: System[RemediationOptions, RemediationConfig] = System(
     name="remediation",
     summary="remedies broken GPUs: cordons their nodes, evicts the pods that use them, resets them",
     options=RemediationOptions,
@@ -105,11 +106,13 @@ SYSTEM = System(
     title="Remediation",
     document=_document,
     watched=_watched,
-    laws=_laws,
     remedies=_nodes,
-    bounds={"uncordon_s": _UNCORDON_S},
     deployment=SystemDeployment(
         config_map="remediation-config", config_path="/etc/remediation/config.yaml", owner="remediation"
+    ),
+    judging=SystemJudging(
+        laws=_laws,
+        bounds={"uncordon_s": _UNCORDON_S},
     ),
 )
 """What the harness knows of it."""

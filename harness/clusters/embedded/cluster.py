@@ -53,7 +53,7 @@ from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
 from mews.kube.system.configured import ConfiguredSystem, provider_id_of
 from mews.kube.system.kinds import install_kind
 from mews.kube.system.profile import Overhead
-from mews.kube.system.system import ExposedMeasures
+from mews.kube.system.system_parts import ExposedMeasures
 from mews.names import must_be
 
 HOSTS = "hosts"
@@ -93,12 +93,13 @@ class EmbeddedCluster:
         facility = partial(facility_of, hardware, dialect=run.dialect, speed=run.speed)
         self.systems: Sequence[ConfiguredSystem] = scenario.stack.configured(facility())
         self._exposed: dict[str, ExposedMeasures] = {
-            each.system.name: LateMeasures(each.system.monitored)
+            each.system.name: LateMeasures(each.system.measuring.monitored)
             for each in self.systems
-            if monitored and each.system.monitored
+            if monitored and each.system.measuring.monitored
         }
         self._measures = {
-            each.system.name: self._exposed.get(each.system.name) or each.system.measures() for each in self.systems
+            each.system.name: self._exposed.get(each.system.name) or each.system.measuring.measures()
+            for each in self.systems
         }
         self.kube = ports.kube("admin")
         self.api_faults = ApiFaults(self.kube, run.journal, run.pace, run.rng("api-faults"), self._freeze)
@@ -329,12 +330,12 @@ class EmbeddedCluster:
         """What the systems measured of themselves, over all incarnations of their components."""
         found: dict[str, Any] = {}
         for each in [each for each in self.systems if each.system.name not in self._exposed]:
-            found |= each.system.measured(self._measures[each.system.name])
+            found |= each.system.measuring.measured(self._measures[each.system.name])
         return found
 
     def exposing(self) -> Sequence[str]:
         """The systems whose measures ``exposition`` has."""
-        served = [each.system.name for each in self.systems if each.system.metrics_service]
+        served = [each.system.name for each in self.systems if each.system.measuring.service]
         return (*self._exposed, *served)
 
     async def exposition(self, system: str) -> bytes:
@@ -344,7 +345,7 @@ class EmbeddedCluster:
         """
         if system in self._exposed:
             return self._exposed[system].exposition()
-        service = {each.system.name: each.system.metrics_service for each in self.systems}.get(system)
+        service = {each.system.name: each.system.measuring.service for each in self.systems}.get(system)
         if not service:
             raise ValueError(f"metrics of {system!r}: {must_be(system, self.exposing())}")
         replies = await self.ports.services.ask_all(service, "/metrics")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mews.kube.system.system import ExposedMeasures
+from mews.kube.system.system_parts import ExposedMeasures
 
 _MOST_WAITING = 1_000
 

@@ -11,6 +11,7 @@ from mews.harness.invariants.systems import bounds_of, judged_systems
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.invariant import Breach, ClusterObjects, Held, Invariant
 from mews.kube.system.system import Component, Pooled, System
+from mews.kube.system.system_parts import SystemJudging
 from tests.harness.invariants.stream import Stream
 
 
@@ -38,9 +39,11 @@ TOY = System(
     configure=lambda options, facility: "configured",
     components=(Component("toy-scheduler", lambda ports, config: None, scheduler=lambda config: "toys"),),
     pooled=lambda config: Pooled("toy.dev/gpu", "GPU", "toys", "TOY_DEVICES"),
-    holds=lambda config: held_by_annotation,
-    invariants=lambda: (NoPodIsCalledBad(),),
-    bounds={"bad_s": 10.0},
+    judging=SystemJudging(
+        holds=lambda config: held_by_annotation,
+        invariants=lambda: (NoPodIsCalledBad(),),
+        bounds={"bad_s": 10.0},
+    ),
 )
 CONFIGURED = (ConfiguredSystem(TOY, None, "configured"),)
 

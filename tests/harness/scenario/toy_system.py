@@ -12,6 +12,7 @@ from mews.kube.clock import rest
 from mews.kube.component import record
 from mews.kube.system.options import COUNT, OptionsModel
 from mews.kube.system.system import Component, System
+from mews.kube.system.system_parts import SystemMeasuring
 
 COUNTS = Resource("toys.example.com", "v1", "podcounts", "PodCount")
 _SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -99,7 +100,9 @@ SYSTEM = System(
     ),
     namespace=lambda config: "toys",
     kinds=lambda: (DEFINITION,),
-    measures=list,
-    measured=lambda measures: {"most_pods": max(measures, default=0)},
-    metric_names={"most_pods": "pods at once"},
+    measuring=SystemMeasuring(
+        measures=list,
+        measured=lambda measures: {"most_pods": max(measures, default=0)},
+        names={"most_pods": "pods at once"},
+    ),
 )

@@ -11,7 +11,7 @@ def by_name(comparisons):
 
 
 def test_all_of_them_have_their_names_beside_the_whole_experiment():
-    assert [each.name for each in SYSTEM.experiments()] == ["kod2", "kod2-fig4", "kod2-fig7", "kod2-fig8"]
+    assert [each.name for each in SYSTEM.studies.experiments()] == ["kod2", "kod2-fig4", "kod2-fig7", "kod2-fig8"]
 
 
 def test_fig_4_training_time_falls_with_every_worker():

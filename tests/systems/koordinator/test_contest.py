@@ -112,7 +112,7 @@ def placed(name: str, core: int) -> Object:
 def judged(*devices: str) -> Stream:
     config = configure(KoordinatorOptions(), Facility())
     systems = judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), [])
-    return Stream(dict.fromkeys(devices, "1"), systems, **{**SYSTEM.bounds, "unlisted_s": 15.0})
+    return Stream(dict.fromkeys(devices, "1"), systems, **{**SYSTEM.judging.bounds, "unlisted_s": 15.0})
 
 
 @pytest.mark.parametrize("core", [30, 100])

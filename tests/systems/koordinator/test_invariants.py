@@ -28,7 +28,7 @@ class Judged(Stream):
     def __init__(self, *devices: str) -> None:
         config = configure(KoordinatorOptions(), Facility())
         systems = judged_systems((ConfiguredSystem(SYSTEM, KoordinatorOptions(), config),), [])
-        super().__init__(dict.fromkeys(devices, "1"), systems, **{**SYSTEM.bounds, "unlisted_s": BOUND_S})
+        super().__init__(dict.fromkeys(devices, "1"), systems, **{**SYSTEM.judging.bounds, "unlisted_s": BOUND_S})
 
     def published(self, *ids: str, first: int = 0) -> None:
         listed = [

@@ -25,7 +25,7 @@ def read(text):
 
 def simulated(name, chosen=None):
     scenario = load_scenario(f"scenarios/testbed/{name}.yaml")
-    policy = registry.system("kubecomp").trace_policies()[0]
+    policy = registry.system("kubecomp").studies.trace_policies()[0]
     return account_of(scenario, policy, "kubecomp", chosen)
 
 

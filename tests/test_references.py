@@ -209,7 +209,9 @@ def test_every_event_of_the_journal_is_in_the_reference():
 def test_every_invariant_is_in_the_reference_with_words():
     systems = [registry.system(name) for name in registry.names()]
     theirs = [
-        law for each in systems for law in (*each.invariants(), *each.laws(each.configure(each.options(), Facility())))
+        law
+        for each in systems
+        for law in (*each.judging.invariants(), *each.judging.laws(each.configure(each.options(), Facility())))
     ]
     numbers = {*OWN, *(law.number for law in theirs)}
     heads = re.findall(r'^(## (\d+) .*) \{: id="\d+" \}$', page("invariants"), re.MULTILINE)

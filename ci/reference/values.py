@@ -66,7 +66,7 @@ def metrics_page() -> str:
 
 def _exposed(system: str) -> Iterator[Metric]:
     """What a system's components expose, by name."""
-    monitored = registry.system(system).monitored
+    monitored = registry.system(system).measuring.monitored
     if monitored is not None:
         yield from _in(monitored().exposition().decode())
     elif system == "gpushare":

@@ -32,7 +32,9 @@ class DetachAfterAttach(Invariant):
 
 def judged(known=""):
     law = DetachAfterAttach(known)
-    toy = replace(TOY, laws=lambda configuration: (law,) if configuration == "configured" else ())
+    toy = replace(
+        TOY, judging=replace(TOY.judging, laws=lambda configuration: (law,) if configuration == "configured" else ())
+    )
     stream = Stream({"000100": None, "000200": "0"}, judged_systems((ConfiguredSystem(toy, None, "configured"),), ()))
     stream.attach("000100", "1")
     stream.kubelet("host-1", "registered", resource="toy.dev/gpu")

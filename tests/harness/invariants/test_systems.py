@@ -86,7 +86,11 @@ def test_what_a_kubelet_gives_is_not_to_be_held_by_annotation_already():
 
 @pytest.mark.parametrize("by_laws", [True, False])
 def test_what_a_system_leaves_its_users_to_keep_apart_is_known_where_no_step_keeps_it_apart(by_laws):
-    published = (replace(CONFIGURED[0], system=replace(TOY, outside_known=lambda options: "by design")),)
+    published = (
+        replace(
+            CONFIGURED[0], system=replace(TOY, judging=replace(TOY.judging, outside_known=lambda options: "by design"))
+        ),
+    )
     stream = Stream({"a": "1", "b": "1"}, judged_systems(published, ["toy-scheduler"], by_laws=by_laws), bad_s=10.0)
     looked_at(stream, pod("p", ["0-a"]))
     stream.allocate("host-1", "q", ["a"])
@@ -149,7 +153,12 @@ def test_a_number_of_another_law_cannot_be_taken():
 
 def of_parts(held, *, whole=()):
     return ConfiguredSystem(
-        replace(TOY, holds=lambda config: lambda pod: [held(pod)] if pod["metadata"]["name"] in whole else []),
+        replace(
+            TOY,
+            judging=replace(
+                TOY.judging, holds=lambda config: lambda pod: [held(pod)] if pod["metadata"]["name"] in whole else []
+            ),
+        ),
         None,
         "configured",
     )

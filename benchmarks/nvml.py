@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks.common import progress, report
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.nvml.library import LIBRARY, install
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlGpu, NvmlHost, state_beside, write_state
 from mews.emulator.telemetry.chassis import SPANS_AHEAD
 from mews.emulator.telemetry.gpu import GpuTelemetry

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.common import progress, report
 from benchmarks.hardware import hardware
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import Hardware
+from mews.emulator.inventory.reading import parse_hardware
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
 from mews.harness.clusters.embedded.in_process import in_process_ports

@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.hardware.topology import cube_mesh
 from mews.emulator.nvml.library import LIBRARY, install
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlGpu, NvmlHost, state_beside, write_state
-from mews.emulator.nvml.topology import cube_mesh
 
 FOLDER = Path(__file__).parent / "nvml-header"
 ANSWERS = Path(__file__).parent / "nvml-answers.txt"

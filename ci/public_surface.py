@@ -21,7 +21,7 @@ from ci.reference import commands, testing
 from mews import dialects
 from mews import testing as python
 from mews.emulator.chassis.faults import spec
-from mews.emulator.chassis.inventory_schema import hardware_schema
+from mews.emulator.inventory.schema import hardware_schema
 from mews.harness import cli, invariant_registry
 from mews.harness.commands.further import all_commands
 from mews.harness.errors import EXIT_CODES

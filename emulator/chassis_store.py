@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from mews.emulator.chassis.errors import StoreError
-from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.clock import unix_s
+from mews.emulator.hardware.inventory import DeviceSpec
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS chassis (name TEXT PRIMARY KEY);

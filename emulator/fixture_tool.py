@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory_reading import parse_hardware
-from mews.emulator.chassis.profiles import PROFILES
+from mews.emulator.hardware.chassis_profiles import PROFILES
+from mews.emulator.inventory.reading import parse_hardware
 from mews.yaml_text import written_yaml
 
 if TYPE_CHECKING:

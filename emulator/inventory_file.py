@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import Hardware
+from mews.emulator.inventory.reading import parse_hardware
 from mews.emulator.start_file import read_start_file
 from mews.emulator.yaml_document import Document, DocumentError, read_document
 

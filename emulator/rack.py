@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.fleet import Fleet
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.delivery import EventDelivery
-from mews.emulator.dialects.redfish.service import RedfishFace
-from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, Stream
+from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, SendingFace, Stream
 from mews.emulator.feed import EventFeed
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.request_log import RequestLog
 from mews.emulator.settling import SettlingThread, earliest
 from mews.emulator.telemetry.store import TelemetryStore
@@ -76,8 +75,8 @@ class Rack:
     def speak(self, chassis: str, make: Callable[[EmulatedChassis], ChassisFace]) -> ChassisFace:
         """A chassis' face in a dialect, to be used with ``answer``; before ``start``."""
         face = make(self._fleet.box(chassis))
-        if isinstance(face, RedfishFace):
-            self._couriers.append(EventDelivery(face.state.hub, self._locks[chassis], self.clock))
+        if isinstance(face, SendingFace):
+            self._couriers.append(EventDelivery(face.hub, self._locks[chassis], self.clock))
         return face
 
     @contextmanager

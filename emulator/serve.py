@@ -22,7 +22,6 @@ from mews.callers import callers
 from mews.certificates import Certificates
 from mews.dialects import OURS
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
-from mews.emulator.chassis.inventory import ChassisSpec, Hardware
 from mews.emulator.chassis_store import StateFile
 from mews.emulator.clock import EmulatedClock, unix_s
 from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
@@ -34,6 +33,7 @@ from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
+from mews.emulator.hardware.inventory import ChassisSpec, Hardware
 from mews.emulator.http_quick import quick_answer
 from mews.emulator.http_server import HttpServer, stop_all
 from mews.emulator.inventory_file import load_hardware

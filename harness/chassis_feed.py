@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mews.emulator.chassis.inventory import ChassisSpec
+    from mews.emulator.hardware.inventory import ChassisSpec
 from mews.harness.journal import Journal
 
 Fields = Mapping[str, Any]

@@ -16,8 +16,8 @@ import typer.main
 from ci.reference import PAGES, nvml
 from mews import environment
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.host.faults.registry import HOST_FAULTS
+from mews.emulator.inventory.schema import hardware_schema
 from mews.harness import chassis_feed, cli, host_feed, pytest_plugin
 from mews.harness.api_faults.registry import API_FAULTS
 from mews.harness.commands.further import all_commands

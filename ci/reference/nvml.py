@@ -9,7 +9,7 @@ import yaml
 
 from ci.reference.markdown import code, paragraphs, table
 from mews.emulator import nvml
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
 
 SOURCES = Path(nvml.__file__).parent / "c"
 _DEFINED = re.compile(r"^EXPORT Return (nvml\w+)", re.MULTILINE)

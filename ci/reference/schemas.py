@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ci.reference.markdown import code, doc, line, paragraphs, table, words
-from mews.emulator.chassis.inventory_schema import hardware_schema
 from mews.emulator.host import act
+from mews.emulator.inventory.schema import hardware_schema
 from mews.harness.scenario import match
 from mews.harness.scenario.actions import ACTIONS
 from mews.harness.scenario.loader import schema

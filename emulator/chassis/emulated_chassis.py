@@ -23,11 +23,11 @@ from mews.emulator.chassis.errors import (
 )
 from mews.emulator.chassis.events import ChassisEvent, Listener, ignore
 from mews.emulator.chassis.faults.board import FaultBoard
-from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
-from mews.emulator.chassis.latency import Fixed, Latency
 from mews.emulator.chassis.operation import Answer, Operation, OperationKind, OperationOutcome
 from mews.emulator.chassis.store import MemoryStore, TableStore
 from mews.emulator.chassis.table import DeviceRow, DeviceTable
+from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec
+from mews.emulator.hardware.latency import Fixed, Latency
 from mews.emulator.telemetry.chassis import ChassisTelemetry, InstalledBoard
 
 READING = object()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import Listener, ignore
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.chassis.store import TableStore
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.telemetry.chassis import ChassisTelemetry
 from mews.names import must_be
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.hardware.inventory import DeviceSpec
 
 
 class TableStore(Protocol):

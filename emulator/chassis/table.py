@@ -15,8 +15,8 @@ from mews.emulator.chassis.errors import (
     StoreError,
     UnknownDeviceError,
 )
-from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.chassis.store import TableStore
+from mews.emulator.hardware.inventory import DeviceSpec
 
 HISTORY = 4096
 """How many changes a stale list can be rewound over."""

@@ -32,15 +32,15 @@ from typing import Any
 
 from msgspec.structs import asdict, fields
 
-from mews.emulator.chassis.inventory import DeviceSpec, HostSpec
-from mews.emulator.chassis.inventory_reading import is_there
 from mews.emulator.dialects.control_telemetry import telemetry_routes
 from mews.emulator.dialects.control_time import since, time_routes
 from mews.emulator.dialects.loopback_guard import LoopbackGuard, Routes
 from mews.emulator.dialects.openapi import document
 from mews.emulator.dialects.wire import Request, Response, read_object
-from mews.emulator.host.cards import KINDS
-from mews.emulator.nvml.profiles import PROFILES as MODELS
+from mews.emulator.hardware.cards import KINDS
+from mews.emulator.hardware.gpu_profiles import PROFILES as MODELS
+from mews.emulator.hardware.inventory import DeviceSpec, HostSpec
+from mews.emulator.inventory.reading import is_there
 from mews.emulator.rack import Rack
 from mews.emulator.rack_telemetry import RackTelemetry
 

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.errors import RefusalError, UnknownDeviceError
-from mews.emulator.chassis.inventory import ChassisSpec
 from mews.emulator.chassis.operation import Operation
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.identities import machine_uuid, resource_uuid
+from mews.emulator.hardware.inventory import ChassisSpec
 
 
 class MovedElsewhereError(RefusalError):

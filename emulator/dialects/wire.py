@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from mews.listening.reading import read_like_go
 
 if TYPE_CHECKING:
     from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+    from mews.emulator.dialects.redfish.events import Hub
     from mews.emulator.dialects.redfish.settings import RedfishSettings
 
 MAX_BODY = 1 << 20
@@ -97,6 +98,16 @@ class ChassisFace(Protocol):
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
         """The answer, once ``pending.due_s`` has come."""
+        ...
+
+
+@runtime_checkable
+class SendingFace(Protocol):
+    """A face that also sends events by itself, to those who subscribed."""
+
+    @property
+    def hub(self) -> Hub:
+        """Its subscriptions, and the events that wait for them."""
         ...
 
 

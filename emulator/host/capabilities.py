@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from mews.emulator.host.cards import gpu_profile
+from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.entries import File, Folder, Node
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.host import Host

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
-from mews.emulator.host.cards import VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
+from mews.emulator.hardware.cards import VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
 
 SIZE = 4096
 ONES = b"\xff" * SIZE

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mews.emulator.host.cards import gpu_profile
+from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.errors import BadWriteError, DeviceInUseError, NotSupportedError
 from mews.emulator.telemetry.controls import CONTROL_NAMES, NO_CONTROLS, ControlError, controlled
 
 if TYPE_CHECKING:
+    from mews.emulator.hardware.gpu_profile import GpuProfile
     from mews.emulator.host.function import Function
     from mews.emulator.host.host import Host
-    from mews.emulator.nvml.gpu_profile import GpuProfile
 
 _COMPUTE_MODES, _EXCLUSIVE_THREAD = (0, 2, 3), 1
 """nvmlComputeMode_t: default, prohibited, exclusive process; and the one that is not supported any more."""

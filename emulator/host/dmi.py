@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from zlib import crc32
 
-from mews.emulator.chassis.inventory import HostSpec
+from mews.emulator.hardware.inventory import HostSpec
 from mews.emulator.host.entries import File, Folder, Node
 
 VENDOR, PRODUCT = "Mews", "Emulated Host"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware
+from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore
 from mews.emulator.host.function import Function

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mews.emulator.chassis.inventory import DeviceSpec
-from mews.emulator.host.addresses import Bridge, PciAddress, ports_path
-from mews.emulator.host.cards import VIRTUAL, Card
-from mews.emulator.host.profiles import ARROWS
+from mews.emulator.hardware.addresses import Bridge, PciAddress, ports_path
+from mews.emulator.hardware.cards import VIRTUAL, Card
+from mews.emulator.hardware.host_profiles import ARROWS
+from mews.emulator.hardware.inventory import DeviceSpec
 from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 

@@ -14,9 +14,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.chassis.agenda import Agenda
-from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, HostSpec
-from mews.emulator.chassis.latency import Latency
-from mews.emulator.host.cards import RDMA_DRIVER, card_of
+from mews.emulator.hardware.cards import RDMA_DRIVER, card_of
+from mews.emulator.hardware.host_profiles import ARROWS
+from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec, HostSpec
+from mews.emulator.hardware.latency import Latency
 from mews.emulator.host.control import close_unused
 from mews.emulator.host.driver_events import DriverEvents
 from mews.emulator.host.errors import NoSuchDeviceError
@@ -29,7 +30,6 @@ from mews.emulator.host.klog import KernelLog
 from mews.emulator.host.mig import holding_whole, powered_off
 from mews.emulator.host.own_slots import HostSlots, address_pools, own_chassis
 from mews.emulator.host.pending import PendingAction
-from mews.emulator.host.profiles import ARROWS
 from mews.emulator.host.virtual_functions import virtual_function
 
 SHOWN_LINES = 50

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mews.emulator.host.addresses import PciAddress, pcie_level
-from mews.emulator.host.cards import gpu_profile
+from mews.emulator.hardware.addresses import PciAddress, pcie_level
+from mews.emulator.hardware.bandwidth import by_uuid, link_rate, pairwise_bandwidth
+from mews.emulator.hardware.cards import gpu_profile
+from mews.emulator.hardware.topology import SELF, LinkMatrix, Matrix, no_links, nvswitch_links
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.own_slots import OWN
-from mews.emulator.nvml.bandwidth import by_uuid, link_rate, pairwise_bandwidth
-from mews.emulator.nvml.topology import SELF, LinkMatrix, Matrix, no_links, nvswitch_links
 
 if TYPE_CHECKING:
     from mews.emulator.host.host import Host

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec.structs import replace
 
-from mews.emulator.host.cards import gpu_profile
+from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.errors import (
     BadWriteError,
     DeviceInUseError,

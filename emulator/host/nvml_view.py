@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from mews.emulator.host.cards import gpu_profile
+from mews.emulator.hardware.cards import gpu_profile
+from mews.emulator.hardware.gpu_profile import GpuProfile
 from mews.emulator.host.function import Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
 from mews.emulator.host.joints import joints, shown_gpus
 from mews.emulator.host.telemetry import computing_on, filled_alone, record_alone
-from mews.emulator.nvml.gpu_profile import GpuProfile
 from mews.emulator.nvml.mig.lines import idle_mib
 from mews.emulator.nvml.mig.models import mig_table
 from mews.emulator.nvml.recovery import recovery_action

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mews.emulator.chassis.inventory import ChassisSpec, HostSpec
-from mews.emulator.chassis.profiles import parse_profile
-from mews.emulator.host.addresses import OVERFLOW, AddressPool, Bridge, FixedAddresses, PciAddresses
+from mews.emulator.hardware.addresses import OVERFLOW, AddressPool, Bridge, FixedAddresses, PciAddresses
+from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.inventory import ChassisSpec, HostSpec
+from mews.emulator.hardware.pcie_tree import lay_out
 from mews.emulator.host.config_space import LAST_SLOT
-from mews.emulator.host.pcie_tree import lay_out
 
 SLOTS_PER_CHASSIS = 1000
 """Slot numbers of a host: those of its first chassis from 1 on, of the next from 1001 on."""

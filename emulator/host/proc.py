@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.capabilities import capability_files, minors_file
-from mews.emulator.host.cards import gpu_profile
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder

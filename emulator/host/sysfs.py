@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mews.emulator.host.addresses import Bridge, ports_path, root_of
-from mews.emulator.host.cards import BRIDGE, VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
+from mews.emulator.hardware.addresses import Bridge, ports_path, root_of
+from mews.emulator.hardware.cards import BRIDGE, VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE, Card
 from mews.emulator.host.config_space import ONES, SIZE, bridge_config, endpoint_config
 from mews.emulator.host.dmi import dmi_folder
 from mews.emulator.host.entries import File, Folder, Link, MadeNodes, Node

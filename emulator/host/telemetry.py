@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from mews.emulator.host.cards import gpu_profile
+from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host

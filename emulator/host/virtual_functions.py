@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mews.emulator.host.cards import VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE
+from mews.emulator.hardware.cards import VIRTUAL, VIRTUAL_OFFSET, VIRTUAL_STRIDE
 from mews.emulator.host.function import BringUpStage, Function
 
 KIND = "VF"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.feed import EventFeed
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host import act
 from mews.emulator.host.errors import HostRefusalError
 from mews.emulator.host.fleet import Hosts, Ports

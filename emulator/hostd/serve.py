@@ -19,11 +19,11 @@ from typing import Any
 from mews.callers import callers
 from mews.certificates import Certificates
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.chassis_control import ChassisControl, ControlLostError
 from mews.emulator.hostd.control import HostControl

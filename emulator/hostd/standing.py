@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import StoppedClock, monotonic_ns
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.driver_root import DriverRoot

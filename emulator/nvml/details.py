@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.hardware.gpu_profiles import GpuProfile
 from mews.emulator.nvml.recovery import DRAIN_AND_RESET, RECOVERED
 
 if TYPE_CHECKING:

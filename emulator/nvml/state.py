@@ -23,14 +23,14 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from mews.emulator.clock import monotonic_ns
+from mews.emulator.hardware.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml_of
+from mews.emulator.hardware.gpu_profiles import MIB, GpuProfile
+from mews.emulator.hardware.topology import Matrix, pcie
 from mews.emulator.nvml.details import details_of
-from mews.emulator.nvml.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml_of
 from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.nvml.mig.lines import gpu_lines, table_lines
 from mews.emulator.nvml.mig.models import mig_table
-from mews.emulator.nvml.profiles import MIB, GpuProfile
 from mews.emulator.nvml.recovery import RECOVERED
-from mews.emulator.nvml.topology import Matrix, pcie
 from mews.emulator.telemetry import physics
 from mews.emulator.telemetry.accounting import AccountedProcess
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls

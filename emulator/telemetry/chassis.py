@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
-from mews.emulator.nvml.profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
+from mews.emulator.hardware.gpu_profiles import DEFAULT_MODEL, GpuProfile, is_known, profile_of
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
 from mews.emulator.telemetry.load import GpuLoad, parse_load

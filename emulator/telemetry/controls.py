@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.hardware.gpu_profile import GpuProfile
 from mews.emulator.telemetry.physics import FAN_LOW
 
 ControlName = Literal["power-limit", "gpu-clocks", "memory-clocks", "applications-clocks", "fan", "target-temperature"]

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.hardware.gpu_profiles import GpuProfile
 from mews.emulator.telemetry import physics
 from mews.emulator.telemetry.accounting import BoardAccounting
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls

@@ -13,7 +13,7 @@ from enum import IntFlag
 
 from msgspec import Struct
 
-from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.hardware.gpu_profiles import GpuProfile
 
 TAU_S = 60.0
 """Time constant of the temperature."""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.hardware.gpu_profiles import GpuProfile
 from mews.names import must_be
 
 ALL = "all"

@@ -155,9 +155,9 @@ def ignored() -> Iterator[CatalogueEntry]:
 
 def profiles() -> Iterator[CatalogueEntry]:
     """Boards (GPU models), latencies of chassis, hosts and testbeds, quirks of chassis, profiles of conformance."""
-    from mews.emulator.chassis.profiles import PROFILES as CHASSIS
-    from mews.emulator.host.profiles import HOST_PROFILES
-    from mews.emulator.nvml.profiles import PROFILES as BOARDS
+    from mews.emulator.hardware.chassis_profiles import PROFILES as CHASSIS
+    from mews.emulator.hardware.gpu_profiles import PROFILES as BOARDS
+    from mews.emulator.hardware.host_profiles import HOST_PROFILES
 
     for name, board in BOARDS.items():
         yield CatalogueEntry(name, f"{board.name}, {round(board.memory_mib / 1024)} GiB", "board")

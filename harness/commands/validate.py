@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory_schema import hardware_schema
+from mews.emulator.inventory.schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
 from mews.harness import terminal
 from mews.harness.catalogue.files import file_of, shipped_files

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.faults.registry import HOST_FAULTS
 
 ARROWS = ("link", "function", "driver", "node", "nvml")

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.emulator.hardware.inventory import ChassisSpec, Hardware
 from mews.harness.api_faults.rpcs import PausedRpc
 from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault, is_short
 from mews.harness.fuzz.choices import DrawnDisruption, Entry, WorldPlan

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.profiles import ChassisProfile
-from mews.emulator.host.profiles import ARROWS, HostProfile
+from mews.emulator.hardware.chassis_profiles import ChassisProfile
+from mews.emulator.hardware.host_profiles import ARROWS, HostProfile
+from mews.emulator.hardware.inventory import Hardware
 from mews.kube.emulated.kubelet.timings import Timings
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.reaction import HardwareTimes, Reaction

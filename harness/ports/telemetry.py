@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.hardware.gpu_profile import GpuProfile
 from mews.emulator.telemetry.settings import ALL, NAMES, BoardSettings, changed
 from mews.names import must_be
 

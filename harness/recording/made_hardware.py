@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import structs
 
-from mews.emulator.chassis.inventory import ID
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import ID
+from mews.emulator.inventory.reading import parse_hardware
 from mews.emulator.yaml_document import Place
 from mews.harness.recording.cabling import Cabling
 from mews.harness.recording.causes import RecordedView

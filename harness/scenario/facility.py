@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 
 from mews.dialects import DEFAULT
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.dialects.identities import TENANT, machine_uuid
+from mews.emulator.hardware.inventory import Hardware
 from mews.kube.system.facility import ChassisAddress, Facility, NodeCabling
 
 NO_ENDPOINTS: Mapping[str, str] = {}

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import Hardware
+from mews.emulator.inventory.reading import parse_hardware
 from mews.emulator.inventory_file import inventory_text, parse_inventory, read_inventory
 from mews.emulator.yaml_document import Document, Place
 from mews.harness.scenario.errors import ScenarioError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from mews.emulator.chassis.inventory import ChassisSpec, Hardware
+from mews.emulator.hardware.inventory import ChassisSpec, Hardware
 from mews.harness.api_faults.rpcs import OF_KUBELETS, OF_SERVICES
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.kinds import ambiguity, basic

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.catalogue.files import SCENARIO, missing, shipped, shipped_files
 from mews.harness.errors import unreadable
 from mews.harness.scenario.complaints import deepest, worded

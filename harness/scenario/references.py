@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mews.emulator.chassis.faults.spec import check_names
-from mews.emulator.chassis.inventory import ChassisSpec
-from mews.emulator.nvml.profiles import profile_of
+from mews.emulator.hardware.gpu_profiles import profile_of
+from mews.emulator.hardware.inventory import ChassisSpec
 from mews.emulator.telemetry.settings import ALL
 from mews.emulator.yaml_document import Place
 from mews.harness.api_faults.rpcs import RPCS, PausedRpc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mews.emulator.chassis.fleet import Fleet
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 
 UsableAfter = Callable[[str, float, float], float]
 """Node, from when on a reading of its pool shows what was moved, how long such a reading takes -> when the node counts

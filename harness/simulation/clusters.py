@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec, Hardware, HostSpec
-from mews.emulator.nvml.profiles import profile_of
+from mews.emulator.hardware.gpu_profiles import profile_of
+from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec, Hardware, HostSpec
 from mews.kube.system.simulation import DeviceMoves, SimulatedCluster, SimulatedDevice, SimulatedNode
 
 

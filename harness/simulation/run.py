@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.errors import BadInputError
 from mews.harness.simulation.chassis_moves import ChassisMoves
 from mews.harness.simulation.clusters import cluster_of

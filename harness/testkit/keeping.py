@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.journal import Journal, Line
 from mews.harness.report.html import write_report

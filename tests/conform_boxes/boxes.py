@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.emulator.chassis.profiles import parse_profile
+from mews.emulator.hardware.chassis_profiles import parse_profile
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made_for_a_while

@@ -9,7 +9,7 @@ import pytest
 
 from mews.emulator.dialects.redfish.events import EventSubscription, RedfishEvent
 from mews.emulator.dialects.redfish.resources.sensors import Reading, health
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import parse_load
 from tests.contract.redfish import ROOT, Client, walk

@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.hardware.inventory import DeviceSpec
 from mews.emulator.host.telemetry import report_of
 from mews.emulator.telemetry.chassis import BoardReport
 from mews.emulator.telemetry.parts import BoardPart, parts_from

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from mews.dialects import OURS
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.profiles import parse_profile
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.dialects.app import route
 from mews.emulator.dialects.fm.service import PREFIXES
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Dropped, Request, split_target
+from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
 from mews.emulator.serve import ChassisServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.inventory import ChassisSpec, DeviceSpec
-from mews.emulator.chassis.profiles import parse_profile
+from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec
 
 
 def spec(devices=4, slots=None, profile="instant", ports=None, attached="1"):

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from mews.emulator.chassis import errors
-from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.chassis.operation import OperationKind
+from mews.emulator.hardware.inventory import DeviceSpec
 from tests.emulator.boxes import TIMED, box, done, ports
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mews.emulator.chassis.latency import Latency
 from mews.emulator.chassis.operation import OperationOutcome
-from mews.emulator.chassis.profiles import FALCON_ATTACH, FALCON_DETACH, FALCON_READ
+from mews.emulator.hardware.chassis_profiles import FALCON_ATTACH, FALCON_DETACH, FALCON_READ
+from mews.emulator.hardware.latency import Latency
 from tests.emulator.boxes import box, done
 
 N = 20_000

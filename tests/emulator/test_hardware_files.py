@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory_schema import hardware_schema
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.inventory.schema import hardware_schema
 from mews.emulator.inventory_file import load_hardware
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.yaml_document import read_document
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.chassis.inventory import HostSpec
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import HostSpec
+from mews.emulator.inventory.reading import parse_hardware
 from mews.emulator.inventory_file import load_hardware
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "hardware"

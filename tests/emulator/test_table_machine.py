@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.errors import NotStoredError, RefusalError, StoreError
-from mews.emulator.chassis.inventory import DeviceSpec
 from mews.emulator.chassis_store import StateFile
+from mews.emulator.hardware.inventory import DeviceSpec
 from tests.emulator.boxes import TIMED, spec
 
 DEVICES = st.sampled_from(["d0", "d1", "d2", "d3", "d4"])

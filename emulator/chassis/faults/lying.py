@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mews.emulator.chassis.faults.bench import ChassisHandle
-from mews.emulator.chassis.latency import Latency
 from mews.emulator.chassis.operation import Operation
+from mews.emulator.hardware.latency import Latency
 
 
 @dataclass(frozen=True, slots=True)

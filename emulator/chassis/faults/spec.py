@@ -15,8 +15,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from mews.emulator.chassis.faults.bench import ChassisFault
-from mews.emulator.chassis.latency import Latency, parse_latency
 from mews.emulator.chassis.operation import Operation, OperationKind
+from mews.emulator.hardware.latency import Latency, parse_latency
 from mews.names import among, must_be
 from mews.registry import ValueRegistry
 

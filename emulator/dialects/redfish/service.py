@@ -10,6 +10,7 @@ from mews.emulator.chassis.operation import OperationOutcome
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import etags, gate
 from mews.emulator.dialects.redfish.documents import document
+from mews.emulator.dialects.redfish.events import Hub
 from mews.emulator.dialects.redfish.messages import RedfishError, RedfishMessage, fail
 from mews.emulator.dialects.redfish.patching import merge, sift
 from mews.emulator.dialects.redfish.query import shape
@@ -40,6 +41,11 @@ class RedfishFace:
     def password(self) -> str:
         """The first account's password, as it was at the start."""
         return self.state.settings.password
+
+    @property
+    def hub(self) -> Hub:
+        """The subscriptions, and the events that wait for them."""
+        return self.state.hub
 
     # The dialect
 

@@ -9,7 +9,6 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.inventory import ChassisSpec, HostSpec
 from mews.emulator.chassis.operation import OperationKind
 from mews.emulator.chassis.table import DeviceRow
 from mews.emulator.dialects.redfish import chassis_events, uris
@@ -19,6 +18,7 @@ from mews.emulator.dialects.redfish.rendered import RenderedReplies
 from mews.emulator.dialects.redfish.settings import RedfishSettings
 from mews.emulator.dialects.redfish.tasks import Task, TaskList
 from mews.emulator.dialects.stamps import utc_text
+from mews.emulator.hardware.inventory import ChassisSpec, HostSpec
 
 LOG_KEPT = 1000
 """Log entries; the oldest goes first."""

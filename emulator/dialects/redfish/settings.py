@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
-from mews.emulator.chassis.inventory import HostSpec
+from mews.emulator.hardware.inventory import HostSpec
 from mews.emulator.ssdp import Discoverable
 
 ADMIN = "admin"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.host.faults.bench import HostHandle
 from mews.emulator.host.function import Function
-from mews.emulator.host.profiles import ARROWS
 
 Arrow = Literal["link", "function", "driver", "node", "nvml"]
 

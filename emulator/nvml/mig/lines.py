@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mews.emulator.nvml.gpu_profile import MIB
+from mews.emulator.hardware.gpu_profile import MIB
 from mews.emulator.nvml.mig.instances import GpuInstance, MigState, compute_room, remaining
 from mews.emulator.nvml.mig.table import MigTable, compute_profiles
 

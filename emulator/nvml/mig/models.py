@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.hardware.gpu_profile import GpuProfile
 from mews.emulator.nvml.mig.rtx_pro import RTX_PRO_TABLES
 from mews.emulator.nvml.mig.table import MigEngines, MigProfile, MigTable
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from mews.emulator.chassis.inventory import Hardware, HostSpec
+from mews.emulator.hardware.inventory import Hardware, HostSpec
 from mews.harness.api_faults.control import ApiFaults
 from mews.harness.api_faults.rpcs import PausableFolder, PausableRegistry
 from mews.harness.backends import DEFAULT_BACKEND

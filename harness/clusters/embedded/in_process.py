@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.events import HostEvent
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.ports import ClusterPorts, WorldInProcess

@@ -16,7 +16,7 @@ from mews.harness.scenario.hardware import hardware_document, hardware_of
 from mews.harness.scenario.images import container_wanted
 
 if TYPE_CHECKING:
-    from mews.emulator.chassis.inventory import Hardware
+    from mews.emulator.hardware.inventory import Hardware
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.served import MakeControlPlane
     from mews.harness.clusters.ports import ClusterPorts

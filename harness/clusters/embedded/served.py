@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mews.certificates import Certificates
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts

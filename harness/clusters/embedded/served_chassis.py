@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
 from mews.harness.run_context import RunContext

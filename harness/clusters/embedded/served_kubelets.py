@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.clusters.embedded.pod_range import PodRange
 from mews.harness.errors import RequirementError
 from mews.harness.ports.dra import LocalDraLink, LocalDraNode

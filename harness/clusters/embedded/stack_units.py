@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.api_faults.control import ApiFaults
 from mews.harness.api_faults.rpcs import PausableService
 from mews.harness.clusters.embedded.checkpoints import StoredCheckpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.chassis_feed import ChassisFeed
 from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.errors import RequirementError

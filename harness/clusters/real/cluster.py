@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware

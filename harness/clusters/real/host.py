@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import Hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.hostd.chassis_control import ControlLostError
 from mews.emulator.hostd.serve import FILES, HostServer
 from mews.emulator.inventory_file import load_hardware

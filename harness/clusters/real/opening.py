@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mews.certificates import make_certificates
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.clock import unix_s
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.tls import made
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.cluster import Deployment, RealCluster

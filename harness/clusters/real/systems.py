@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory import Hardware
 from mews.emulator.dialects.registry import face_of
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.nvml import library
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.errors import RequirementError

@@ -2,10 +2,10 @@
 
 import random
 
-from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree
+from mews.emulator.inventory.reading import parse_hardware
 
 MODELS = ("V100", "A100", "H100", "T4")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.host.act import begin
 from mews.emulator.host.errors import (
     BadWriteError,
@@ -13,7 +14,6 @@ from mews.emulator.host.errors import (
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant

@@ -2,10 +2,10 @@
 
 import pytest
 
+from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.host.faults.registry import HOST_FAULTS
 from mews.emulator.host.function import BringUpStage
 from mews.emulator.host.nvml_view import nvml_host
-from mews.emulator.host.profiles import ARROWS
 from tests.emulator.host.bench import Pair
 
 FREE = ("1", "1", None, "2")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import BringUpStage
-from mews.emulator.host.profiles import ARROWS
+from mews.emulator.inventory.reading import parse_hardware
 from tests.emulator.host.bench import Pair
 
 SLOW = {"link": 1, "function": 2, "driver": 4, "node": 8, "nvml": 16, "surprise": 3}

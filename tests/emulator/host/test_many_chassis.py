@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.config_space import LAST_SLOT
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.own_slots import LazyPools
 from mews.emulator.host.tree import HostTree
+from mews.emulator.inventory.reading import parse_hardware
 
 HOSTS = ("host-1", "host-2")
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mews.emulator.chassis.inventory_reading import parse_hardware
-from mews.emulator.host.addresses import pcie_level
+from mews.emulator.hardware.addresses import pcie_level
+from mews.emulator.hardware.bandwidth import GpuLinkRate, pairwise_bandwidth, smallest_and_sum
+from mews.emulator.hardware.pcie_tree import PcieRoot, PcieSwitch, PcieTree, lay_out
+from mews.emulator.hardware.topology import cube_mesh, nvswitch
 from mews.emulator.host.entries import Link
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
-from mews.emulator.host.pcie_tree import PcieRoot, PcieSwitch, PcieTree, lay_out
 from mews.emulator.host.tree import HostTree
-from mews.emulator.nvml.bandwidth import GpuLinkRate, pairwise_bandwidth, smallest_and_sum
-from mews.emulator.nvml.topology import cube_mesh, nvswitch
+from mews.emulator.inventory.reading import parse_hardware
 from tests.emulator.host.fixture_hosts import DEVICES, NAMES, booted, sysfs_level, sysfs_path, tree_of, write_files
 
 

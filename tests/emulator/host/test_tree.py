@@ -5,7 +5,7 @@ import struct
 import pytest
 from msgspec.structs import replace
 
-from mews.emulator.host.cards import card_of
+from mews.emulator.hardware.cards import card_of
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import AlreadyBoundError, BadWriteError, NoSuchDeviceError
 from mews.emulator.host.fleet import Hosts

@@ -7,7 +7,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.entries import Link
 from mews.emulator.host.errors import (
     BadWriteError,
@@ -18,6 +17,7 @@ from mews.emulator.host.errors import (
 )
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.tree import HostTree
+from mews.emulator.inventory.reading import parse_hardware
 from tests.emulator.host.bench import Pair
 from tests.emulator.host.fixture_hosts import DEVICES, sysfs_level, sysfs_path, tree_of
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.nvml.compile import CompilerMissingError
 from mews.emulator.nvml.library import install
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlGpu, NvmlHost, state_beside, write_state
 
 SRC = Path(__file__).resolve().parents[3] / "src"

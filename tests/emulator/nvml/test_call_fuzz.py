@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mews.emulator.hardware.topology import cube_mesh
 from mews.emulator.nvml.compile import LIBRARY, system_compiler
 from mews.emulator.nvml.library import sources
 from mews.emulator.nvml.state import NvmlEvent, NvmlHost, NvmlProcess, render
-from mews.emulator.nvml.topology import cube_mesh
 from tests.emulator.nvml.header import family, functions, types
 from tests.emulator.nvml.hosts import gpu
 from tests.emulator.nvml.test_every_call import divided

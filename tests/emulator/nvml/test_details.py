@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mews.emulator.nvml.drivers import CUDA_OF_BRANCH, branch_of
-from mews.emulator.nvml.profiles import PROFILES, profile_of
+from mews.emulator.hardware.drivers import CUDA_OF_BRANCH, branch_of
+from mews.emulator.hardware.gpu_profiles import PROFILES, profile_of
 from mews.emulator.nvml.state import NvmlHost, render
 from tests.emulator.nvml.hosts import gpu
 

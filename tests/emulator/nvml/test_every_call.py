@@ -11,13 +11,13 @@ import subprocess
 
 import pytest
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.hardware.topology import cube_mesh
 from mews.emulator.nvml.compile import LIBRARY, system_compiler
 from mews.emulator.nvml.library import library_path, sources
 from mews.emulator.nvml.mig.instances import MigState, compute_created, created
 from mews.emulator.nvml.mig.models import mig_table
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlEvent, NvmlProcess
-from mews.emulator.nvml.topology import cube_mesh
 from tests.emulator.nvml.hosts import gpu
 
 CC = system_compiler()

@@ -7,11 +7,11 @@ import pytest
 from ci import nvml_fields
 from ci.reference.nvml import fields as printed
 from ci.reference.nvml import page
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.hardware.topology import cube_mesh
 from mews.emulator.nvml.details import ATOMICS
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.recovery import recovery_action
 from mews.emulator.nvml.state import NvmlEvent
-from mews.emulator.nvml.topology import cube_mesh
 from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant

@@ -7,10 +7,10 @@ import zlib
 
 import pytest
 
+from mews.emulator.hardware.topology import cube_mesh, pcie
 from mews.emulator.nvml.compile import system_compiler
 from mews.emulator.nvml.library import sources
 from mews.emulator.nvml.state import NvmlEvent, NvmlHost, NvmlProcess, render
-from mews.emulator.nvml.topology import cube_mesh, pcie
 from tests.emulator.nvml.hosts import gpu
 from tests.emulator.nvml.test_every_call import divided
 

@@ -4,9 +4,9 @@ import ctypes
 
 import pytest
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.nvml.mig.instances import NO_MIG, MigState, compute_created, created
 from mews.emulator.nvml.mig.models import mig_table
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import EccCounts, NvmlProcess
 from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import GpuTelemetry

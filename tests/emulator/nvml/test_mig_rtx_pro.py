@@ -4,9 +4,9 @@ import ast
 
 import pytest
 
+from mews.emulator.hardware.gpu_profiles import profile_of
 from mews.emulator.nvml.mig.instances import MigState, NoRoomError, UnknownProfileError, created, remaining
 from mews.emulator.nvml.mig.models import mig_table
-from mews.emulator.nvml.profiles import profile_of
 from tests.emulator.nvml.mig_host import MigHost
 from tests.emulator.nvml.test_mig import User
 

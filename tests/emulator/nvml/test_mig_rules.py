@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.nvml.mig.instances import (
     NO_MIG,
     InstanceInUseError,
@@ -22,7 +23,6 @@ from mews.emulator.nvml.mig.instances import (
 from mews.emulator.nvml.mig.lines import gpu_lines
 from mews.emulator.nvml.mig.models import MIG_TABLES, mig_table
 from mews.emulator.nvml.mig.table import compute_profiles
-from mews.emulator.nvml.profiles import PROFILES
 
 H100, A30 = MIG_TABLES["NVIDIA H100 80GB HBM3"], MIG_TABLES["NVIDIA A30"]
 GPU = "GPU-00000000-0000-4000-8000-000000000001"

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.nvml.state import EccCounts, NvmlProcess
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant, parse_load

@@ -6,9 +6,9 @@ import xml.etree.ElementTree as tree
 
 import pytest
 
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.hardware.topology import cube_mesh, nvswitch
 from mews.emulator.nvml.state import EccCounts, NvmlProcess
-from mews.emulator.nvml.topology import cube_mesh, nvswitch
 from tests.emulator.nvml.hosts import gpu, uuid_of
 
 

@@ -7,10 +7,10 @@ import xml.etree.ElementTree as tree
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.hardware.topology import cube_mesh
 from mews.emulator.nvml.compile import compiler
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlProcess, StateClock
-from mews.emulator.nvml.topology import cube_mesh
 from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant

@@ -7,7 +7,7 @@ from xml.parsers.expat.model import XML_CQUANT_OPT, XML_CQUANT_PLUS, XML_CQUANT_
 
 import pytest
 
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from tests.emulator.nvml.hosts import gpu
 from tests.emulator.nvml.mig_host import MigHost
 from tests.emulator.nvml.test_details import MEASURED, captures

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from mews.emulator.hardware.topology import cube_mesh, nvswitch
 from mews.emulator.nvml.state import EccCounts, NvmlProcess
-from mews.emulator.nvml.topology import cube_mesh, nvswitch
 from tests.emulator.nvml.hosts import gpu
 
 

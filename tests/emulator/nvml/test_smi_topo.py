@@ -5,8 +5,8 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.hardware.topology import cube_mesh
 from mews.emulator.nvml.requests import Return, SetGpu
-from mews.emulator.nvml.topology import cube_mesh
 from tests.emulator.nvml.hosts import gpu, uuid_of
 from tests.emulator.nvml.test_hotplug import Driver
 

@@ -4,7 +4,8 @@ import zlib
 
 import pytest
 
-from mews.emulator.nvml.profiles import PROFILES, profile_of
+from mews.emulator.hardware.gpu_profiles import PROFILES, profile_of
+from mews.emulator.hardware.topology import cube_mesh, nvswitch, pcie
 from mews.emulator.nvml.requests import (
     Discover,
     Drain,
@@ -21,7 +22,6 @@ from mews.emulator.nvml.requests import (
     socket_path,
 )
 from mews.emulator.nvml.state import NvmlEvent, NvmlGpu, NvmlHost, NvmlProcess, StateClock, render, write_state
-from mews.emulator.nvml.topology import cube_mesh, nvswitch, pcie
 
 
 def gpu(index=0, **more):

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.nvml.library import LIBRARY
-from mews.emulator.nvml.profiles import PROFILES
 from mews.emulator.nvml.state import NvmlHost, NvmlProcess, StateClock, write_state
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
 from mews.emulator.telemetry.load import constant, parse_load

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
+from mews.emulator.hardware.topology import cube_mesh, nvswitch
 from mews.emulator.nvml.state import EccCounts, NvmlProcess
-from mews.emulator.nvml.topology import cube_mesh, nvswitch
 from tests.emulator.nvml.hosts import SRC, gpu
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed; pip install 'falcon-mews[test]' brings it")

@@ -1,6 +1,6 @@
 """Accounting of a board's processes: means over their lives, a circular buffer, and how it begins anew."""
 
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.telemetry import accounting
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant, parse_load

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mews.emulator.nvml.profiles import PROFILES
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.telemetry.controls import BoardControls
 from mews.emulator.telemetry.gpu import DriverCounts, GpuTelemetry
 from mews.emulator.telemetry.load import GpuLoad, constant, parse_load

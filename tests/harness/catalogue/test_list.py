@@ -10,8 +10,8 @@ import pytest
 from mews.dialects import DIALECTS
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import parse_fault
+from mews.emulator.hardware.gpu_profiles import PROFILES
 from mews.emulator.host.faults.registry import HOST_FAULTS
-from mews.emulator.nvml.profiles import PROFILES
 from mews.harness.api_faults.registry import API_FAULTS
 from mews.harness.backends import BACKENDS, backend_of
 from mews.harness.catalogue.entry import first_sentence

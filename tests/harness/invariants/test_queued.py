@@ -7,8 +7,8 @@ import yaml
 from msgspec.structs import replace
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
-from mews.emulator.chassis.inventory_reading import parse_hardware
-from mews.emulator.chassis.latency import Uniform
+from mews.emulator.hardware.latency import Uniform
+from mews.emulator.inventory.reading import parse_hardware
 from mews.harness.catalogue.files import shipped
 from mews.harness.chassis_feed import ChassisFeed
 from tests.harness.invariants.stream import Stream

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from mews.emulator.host.profiles import parse_host_profile
+from mews.emulator.hardware.host_profiles import parse_host_profile
 from mews.harness.catalogue.files import shipped
 from mews.harness.invariants.reactions import computed_bounds, hardware_times
 from mews.harness.scenario.facility import facility_of

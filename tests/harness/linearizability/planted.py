@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.errors import AlreadyAttachedError
-from mews.emulator.chassis.inventory import ChassisSpec
-from mews.emulator.chassis.inventory_reading import parse_hardware
-from mews.emulator.chassis.latency import Uniform
 from mews.emulator.chassis.operation import Operation, OperationKind
+from mews.emulator.hardware.inventory import ChassisSpec
+from mews.emulator.hardware.latency import Uniform
+from mews.emulator.inventory.reading import parse_hardware
 from mews.harness.catalogue.files import shipped
 from mews.harness.linearizability.checker import not_linearizable
 from mews.harness.linearizability.lookup import LookupAnswer, LookupCall, LookupKind

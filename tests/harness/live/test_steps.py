@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mews.emulator.chassis.inventory import DeviceSpec
+from mews.emulator.hardware.inventory import DeviceSpec
 from mews.harness.live.step_answer import StepAnswer
 from tests.harness.live.sessions import in_session
 

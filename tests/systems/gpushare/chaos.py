@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.inventory.reading import parse_hardware
 from mews.harness.clock import run_virtual
 from mews.harness.clusters.embedded.cluster import EmbeddedCluster
 from mews.harness.clusters.embedded.in_process import in_process_ports

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mews.emulator.chassis.inventory_reading import parse_hardware
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
+from mews.emulator.inventory.reading import parse_hardware
 from mews.emulator.nvml import library
 from mews.emulator.nvml.state import state_beside, write_state
 from mews.harness.clusters.programs.finding import SCHEDULER, find

@@ -13,9 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.chassis.events import ChassisEvent
-from mews.emulator.chassis.inventory import Hardware
-from mews.emulator.chassis.inventory_reading import parse_hardware
+from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.events import HostEvent
+from mews.emulator.inventory.reading import parse_hardware
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.harness.ports.chassis import LocalFleet
 from mews.harness.ports.deviceplugin import LocalKubeletFolder

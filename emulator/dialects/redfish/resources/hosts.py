@@ -12,7 +12,7 @@ from mews.emulator.dialects.redfish.resources.systems import CPU, host_of, proce
 from mews.emulator.dialects.redfish.route import OK, Body, RedfishRoute, collection, resource
 from mews.emulator.dialects.redfish.service_state import RedfishView
 from mews.emulator.dialects.redfish.uris import ref
-from mews.emulator.nvml.profiles import GpuProfile
+from mews.emulator.hardware.gpu_profiles import GpuProfile
 
 DIMM = "DIMM"
 DIMM_MHZ = 4800

@@ -1,11 +1,11 @@
-"""What a device of a model is, for Redfish: facts of ``mews.emulator.nvml.profiles``, for unknown models none."""
+"""What Redfish shows of a device's model: facts of ``mews.emulator.hardware.gpu_profiles``, none for unknown models."""
 
 from __future__ import annotations
 
 import re
 
 from mews.emulator.dialects.redfish.service_state import RedfishView
-from mews.emulator.nvml.profiles import PROFILES, GpuProfile
+from mews.emulator.hardware.gpu_profiles import PROFILES, GpuProfile
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 GBPS = {1: 2.0, 2: 4.0, 3: 7.877, 4: 15.754, 5: 31.508}

@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from mews.emulator.nvml.gpu_profile import MIB, GpuProfile
-from mews.emulator.nvml.rtx_pro_models import RTX_PRO_MODELS
-from mews.emulator.nvml.server_models import SERVER_MODELS
+from mews.emulator.hardware.gpu_profile import MIB, GpuProfile
+from mews.emulator.hardware.rtx_pro_models import RTX_PRO_MODELS
+from mews.emulator.hardware.server_models import SERVER_MODELS
 
 __all__ = ["ALIASES", "DEFAULT_MODEL", "MIB", "PROFILES", "GpuProfile", "is_known", "profile_of"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.emulator.chassis.latency import Fixed, Latency, Normal, Uniform, parse_latency
+from mews.emulator.hardware.latency import Fixed, Latency, Normal, Uniform, parse_latency
 
 ARROWS = ("link", "function", "driver", "node", "nvml")
 """The layers in the order in which they come up."""

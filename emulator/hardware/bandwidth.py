@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from mews.emulator.nvml.gpu_profile import GpuProfile
-from mews.emulator.nvml.topology import SELF, Matrix
+from mews.emulator.hardware.gpu_profile import GpuProfile
+from mews.emulator.hardware.topology import SELF, Matrix
 
 PASCAL, BLACKWELL = 4, 10
 """NVML's numbers of architectures."""

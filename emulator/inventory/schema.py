@@ -9,19 +9,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mews.emulator.chassis.inventory import ID, NAME, PORT
-from mews.emulator.chassis.inventory_reading import MAX_GPU_MIB, MIN_GPU_MIB
-from mews.emulator.chassis.profiles import KEYS as PROFILE_KEYS
-from mews.emulator.chassis.profiles import PROFILES
-from mews.emulator.chassis.server_reading import LINK_NAMES, MAX_NUMA_NODE
-from mews.emulator.host.cards import KINDS, MOST_VIRTUAL
-from mews.emulator.host.pcie_tree import MOST_ROOTS
-from mews.emulator.host.profiles import HOST_PROFILES
-from mews.emulator.host.profiles import KEYS as HOST_PROFILE_KEYS
-from mews.emulator.nvml.drivers import DEFAULT_RELEASE, RELEASE
-from mews.emulator.nvml.profiles import ALIASES, DEFAULT_MODEL, MAKERS
-from mews.emulator.nvml.profiles import PROFILES as MODELS
-from mews.emulator.nvml.topology import PCIE_LEVELS, SELF
+from mews.emulator.hardware.cards import KINDS, MOST_VIRTUAL
+from mews.emulator.hardware.chassis_profiles import KEYS as PROFILE_KEYS
+from mews.emulator.hardware.chassis_profiles import PROFILES
+from mews.emulator.hardware.drivers import DEFAULT_RELEASE, RELEASE
+from mews.emulator.hardware.gpu_profiles import ALIASES, DEFAULT_MODEL, MAKERS
+from mews.emulator.hardware.gpu_profiles import PROFILES as MODELS
+from mews.emulator.hardware.host_profiles import HOST_PROFILES
+from mews.emulator.hardware.host_profiles import KEYS as HOST_PROFILE_KEYS
+from mews.emulator.hardware.inventory import ID, NAME, PORT
+from mews.emulator.hardware.pcie_tree import MOST_ROOTS
+from mews.emulator.hardware.topology import PCIE_LEVELS, SELF
+from mews.emulator.inventory.reading import MAX_GPU_MIB, MIN_GPU_MIB
+from mews.emulator.inventory.server_reading import LINK_NAMES, MAX_NUMA_NODE
 
 Schema = dict[str, Any]
 

@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
 from mews.emulator.chassis.faults.spec import check_names, parse_fault
-from mews.emulator.chassis.inventory import (
+from mews.emulator.chassis.placed import PlacedValue, Where
+from mews.emulator.hardware.cards import ADAPTERS, KINDS, MOST_VIRTUAL
+from mews.emulator.hardware.chassis_profiles import ChassisProfile, parse_profile
+from mews.emulator.hardware.drivers import DEFAULT_RELEASE, KNOWN, RELEASE
+from mews.emulator.hardware.gpu_profiles import DEFAULT_MODEL, is_known
+from mews.emulator.hardware.gpu_profiles import PROFILES as MODELS
+from mews.emulator.hardware.host_profiles import parse_host_profile
+from mews.emulator.hardware.inventory import (
     ANYTHING,
     DEFAULT_POOL,
     ID,
@@ -20,15 +27,8 @@ from mews.emulator.chassis.inventory import (
     Hardware,
     HostSpec,
 )
-from mews.emulator.chassis.placed import PlacedValue, Where
-from mews.emulator.chassis.profiles import ChassisProfile, parse_profile
-from mews.emulator.chassis.server_reading import read_layout, read_links, read_pcie, read_place
-from mews.emulator.host.cards import ADAPTERS, KINDS, MOST_VIRTUAL
-from mews.emulator.host.pcie_tree import PcieTree
-from mews.emulator.host.profiles import parse_host_profile
-from mews.emulator.nvml.drivers import DEFAULT_RELEASE, KNOWN, RELEASE
-from mews.emulator.nvml.profiles import DEFAULT_MODEL, is_known
-from mews.emulator.nvml.profiles import PROFILES as MODELS
+from mews.emulator.hardware.pcie_tree import PcieTree
+from mews.emulator.inventory.server_reading import read_layout, read_links, read_pcie, read_place
 
 _DEVICE_KEYS = ("id", "uuid", "kind", "model", "serial", "memory_mib", "virtual_functions")
 MIN_GPU_MIB, MAX_GPU_MIB = 64, 2**20

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mews.emulator.chassis.latency import Fixed, Gamma, Latency, Normal, parse_latency
+from mews.emulator.hardware.latency import Fixed, Gamma, Latency, Normal, parse_latency
 
 Spec = Mapping[str, Any]
 

@@ -1,12 +1,12 @@
-"""GPU models of servers, as data; sources as in ``mews.emulator.nvml.profiles``. Of GB200, GB300 and B300, idle values
-and module limits are assumed, and of B300 also part number, VBIOS and subsystem."""
+"""GPU models of servers, as data; sources as in ``mews.emulator.hardware.gpu_profiles``. Of GB200, GB300 and B300, idle
+values and module limits are assumed, and of B300 also part number, VBIOS and subsystem."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.hardware.gpu_profile import GpuProfile
 
 SERVER_MODELS: Mapping[str, GpuProfile] = MappingProxyType(
     {

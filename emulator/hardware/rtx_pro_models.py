@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from mews.emulator.nvml.gpu_profile import GpuProfile
+from mews.emulator.hardware.gpu_profile import GpuProfile
 
 RTX_PRO_6000 = GpuProfile(
     name="NVIDIA RTX PRO 6000 Blackwell Server Edition",

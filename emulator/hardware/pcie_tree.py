@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mews.emulator.host.addresses import Bridge, PciAddress
+from mews.emulator.hardware.addresses import Bridge, PciAddress
 
 ALL_BUSES = 256
 ROOT_PORTS = 31

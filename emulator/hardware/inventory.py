@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from mews.emulator.chassis.profiles import ChassisProfile
-from mews.emulator.host.pcie_tree import PcieTree
-from mews.emulator.host.profiles import INSTANT, HostProfile
-from mews.emulator.nvml.drivers import DEFAULT_RELEASE
-from mews.emulator.nvml.profiles import DEFAULT_MODEL
-from mews.emulator.nvml.topology import LinkMatrix
+from mews.emulator.hardware.chassis_profiles import ChassisProfile
+from mews.emulator.hardware.drivers import DEFAULT_RELEASE
+from mews.emulator.hardware.gpu_profiles import DEFAULT_MODEL
+from mews.emulator.hardware.host_profiles import INSTANT, HostProfile
+from mews.emulator.hardware.pcie_tree import PcieTree
+from mews.emulator.hardware.topology import LinkMatrix
 
 DEFAULT_POOL = "pool-0"
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

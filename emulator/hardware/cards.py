@@ -1,6 +1,6 @@
 """What a device is to PCI: ids, class, BARs and the driver that takes it.
 
-GPU models are those of ``mews.emulator.nvml.profiles``; ids of the others from the public PCI ID database.
+GPU models are those of ``mews.emulator.hardware.gpu_profiles``; ids of the others from the public PCI ID database.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mews.emulator.nvml.profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_of
+from mews.emulator.hardware.gpu_profiles import DEFAULT_MODEL, MIB, GpuProfile, profile_of
 
 
 class Card(Struct, frozen=True):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mews.emulator.chassis.inventory import ID, DeviceSpec
 from mews.emulator.chassis.placed import PlacedValue
-from mews.emulator.host.addresses import PciAddress, pcie_level
-from mews.emulator.host.cards import gpu_profile
-from mews.emulator.host.pcie_tree import MOST_ROOTS, PcieRoot, PcieSwitch, PcieTree, lay_out
-from mews.emulator.nvml.gpu_profile import GpuProfile
-from mews.emulator.nvml.topology import (
+from mews.emulator.hardware.addresses import PciAddress, pcie_level
+from mews.emulator.hardware.cards import gpu_profile
+from mews.emulator.hardware.gpu_profile import GpuProfile
+from mews.emulator.hardware.inventory import ID, DeviceSpec
+from mews.emulator.hardware.pcie_tree import MOST_ROOTS, PcieRoot, PcieSwitch, PcieTree, lay_out
+from mews.emulator.hardware.topology import (
     CUBE_MESH_GPUS,
     PCIE_LEVELS,
     SELF,

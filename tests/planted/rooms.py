@@ -15,7 +15,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "scheduling": ("kube/scheduling",),
     "controllers": ("kube/emulated/controllers",),
     "chassis": ("emulator/chassis",),
-    "hosts": ("emulator/host",),
+    "hosts": ("emulator/host", "emulator/hardware"),
     "dialects": ("emulator/dialects", "kube/chassis"),
 }
 

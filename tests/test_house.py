@@ -337,7 +337,7 @@ def imported(path):
             yield node.module.partition(".")[0]
 
 
-BROUGHT_ALONG = {"werkzeug": "flask", "pydantic_core": "pydantic"}
+BROUGHT_ALONG = {"werkzeug": "flask", "pydantic_core": "pydantic", "typing_extensions": "pydantic"}
 """Module -> the dependency that brings it."""
 
 

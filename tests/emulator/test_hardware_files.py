@@ -128,7 +128,7 @@ WRONG = [
         "6: hosts[0].driver: '312.4.1': must be a release such as 570.86.15 of a branch of 520, 525",
     ),
     ("memory_mib: 4096", "memory_mib: 4096, driver: 570.86", "6: hosts[0].driver: 570.86: must be a quoted driver"),
-    ("model: V100", "model: MI300", "14: chassis[0].devices[0].model: 'MI300': must be one of V100, V100-16GB"),
+    ("model: V100", "model: MI300", "14: chassis[0].devices[0].model: 'MI300': must be one of A100, A100-SXM4-40GB"),
     ("model: V100", "model: 100", "14: chassis[0].devices[0].model: 100: must be a model name"),
     ("kind: GPU", "kind: GPPU", "14: chassis[0].devices[0].kind: 'GPPU': must be one of GPU, NIC, RDMA, FPGA"),
     ("kind: GPU", "kind: gpu", "14: chassis[0].devices[0].kind: 'gpu': must be one of GPU"),

@@ -85,7 +85,7 @@ def test_every_model_is_plausible(model):
 
 
 def test_an_unknown_model_names_those_there_are():
-    with pytest.raises(KeyError, match="V100, V100-16GB"):
+    with pytest.raises(KeyError, match="A100, A100-SXM4-40GB"):
         profile_of("MI300X")
 
 

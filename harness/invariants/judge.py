@@ -28,6 +28,7 @@ from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.own_failures import OwnFailures
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
@@ -72,6 +73,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     24: FaultEffects,
     25: Placements,
     26: KubeletSpans,
+    27: OwnFailures,
     28: NodeTaints,
     29: SingleClaim,
     70: HostLayers,

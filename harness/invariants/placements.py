@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
+from mews.harness.invariants.fault_windows import LATE
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.api.quantities import parse
@@ -14,14 +16,21 @@ _LATE_S = 5.0
 """A node that offered more so long ago may still be seen so by a scheduler that is about to bind."""
 
 
+_INSUFFICIENT = re.compile(r"(?:^|, |: )(\d+) Insufficient ([\w.-]+/[\w.-]+)")
+"""In the words of the plugin NodeResourcesFit (noderesources/fit.go), before those of preemption."""
+_PREEMPTION = "preemption: "
+
+
 class Placements(Invariant[ObservedState]):
     """Free amounts count per node and extended resource, from what nodes offer and what live pods on them requested
-    when they were created. The law judges only bindings by schedulers of this run. It does not judge a resource that
+    when they were created. A refusal names no more nodes as insufficient in a resource than may lack it: what changed
+    lately counts either way, and so does each pod without a node, which may be on its way there. The law judges only bindings and
+    refusals by schedulers of this run. It does not judge a resource that
     the node has never offered: a scheduler that is asked for one may translate it."""
 
     number = 25
-    name = "a pod is bound where what it asks for is free"
-    events = frozenset({("api", event) for event in ("created", "bound", "allocatable", "phase", "deleted")})
+    name = "a pod is bound where what it asks for is free, and refused where it is not"
+    events = frozenset({("api", event) for event in ("created", "bound", "allocatable", "phase", "deleted", "event")})
 
     def __init__(self) -> None:
         self._offered: dict[str, dict[str, Decimal]] = {}
@@ -29,9 +38,16 @@ class Placements(Invariant[ObservedState]):
         self._changed: dict[str, Line] = {}
         self._asked: dict[str, Line] = {}
         self._on: dict[str, set[str]] = {}
+        self._uids: dict[str, str] = {}
+        self._ended: dict[str, tuple[float, str]] = {}
+        """Pods that ended lately: when, and on which node."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
-        """Judge a binding."""
+        """Judge a binding, or a refusal."""
+        if line.event == "event":
+            if line.fields["reason"] == "FailedScheduling":
+                yield from self._judge_refusal(line, state)
+            return
         kind, _, name = line.actor.partition("/")
         if kind == "node":
             self._node(name, line)
@@ -54,6 +70,7 @@ class Placements(Invariant[ObservedState]):
         uid = str(line.fields.get("uid"))
         if line.event == "created":
             self._asked[uid] = line
+            self._uids[line.actor] = uid
             self._on.setdefault(str(line.fields.get("node") or ""), set()).add(uid)
         elif line.event == "bound" and uid in self._asked:
             node = str(line.fields["node"])
@@ -63,7 +80,41 @@ class Placements(Invariant[ObservedState]):
             if asked.get("scheduler") in state.systems.schedulers and not asked.get("node"):
                 yield from self._judge(uid, node, line)
         elif line.event == "deleted" or line.fields.get("phase") in ("Succeeded", "Failed"):
-            self._leave(uid)
+            self._end(uid, line)
+
+    def _end(self, uid: str, line: Line) -> None:
+        for node, pods in self._on.items():
+            if uid in pods:
+                self._ended = {key: ended for key, ended in self._ended.items() if line.t - ended[0] <= _LATE_S}
+                self._ended[uid] = line.t, node
+        self._leave(uid)
+        if line.event == "deleted" and self._uids.get(line.actor) == uid:
+            del self._uids[line.actor]
+
+    def _judge_refusal(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        uid = self._uids.get(str(line.fields["object"]), "")
+        asked = self._asked[uid].fields if uid else {}
+        if asked.get("scheduler") not in state.systems.schedulers or state.bounds.lag_s:
+            return
+        if state.windows.excused(LATE, line.t):
+            return
+        for count, resource in _INSUFFICIENT.findall(str(line.fields["message"]).partition(_PREEMPTION)[0]):
+            amount = asked["requests"].get(resource, 0)
+            enough = [node for node in self._offered if self._surely_free(node, resource, uid, line.t) >= amount]
+            if amount and len(self._offered) - len(enough) < int(count):
+                what = f"{line.fields['object']} is refused for {resource} on {count} node(s)"
+                what = f"{what}, and {', '.join(sorted(enough))} of {len(self._offered)} can give it {amount}"
+                yield Breach((uid, resource, str(line.number)), what, line, after=self._changed.get(enough[0]))
+
+    def _surely_free(self, node: str, resource: str, uid: str, t: float) -> Decimal:
+        """What of it is free there whatever the scheduler has seen of the last moments."""
+        offered = self._offered[node].get(resource, Decimal(0))
+        at_s, before = self._before.get((node, resource), (-_LATE_S, offered))
+        if t - at_s < _LATE_S:
+            offered = min(offered, before)
+        lately = {each for each, (ended_s, where) in self._ended.items() if where == node and t - ended_s < _LATE_S}
+        pods = (self._on.get(node, set()) | self._on.get("", set()) | lately) - {uid}
+        return offered - sum(self._asked[each].fields["requests"].get(resource, 0) for each in pods)
 
     def _leave(self, uid: str) -> None:
         for pods in self._on.values():

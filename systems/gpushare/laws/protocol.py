@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
+from mews.systems.gpushare.config import EVICT
 from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
 from mews.systems.gpushare.promise_books import PromiseBooks
 
@@ -272,13 +273,15 @@ CALLED_S = 5.0
 
 class WithheldOnce(Invariant[RunState]):
     """A plugin that is asked to give a GPU back withholds it, and answers, for good. It withholds it again only for
-    another request, even one from before it was shared again, or after a restart without a known answer."""
+    another request, even one from before it was shared again, or after a restart without a known answer. Unless it may
+    evict (``onShared``), it refuses a GPU that pods share, and withholds it at no time."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
-    events = frozenset({("api", WITHHELD), ("api", "asked"), ("component", "started")})
+    events = frozenset({("api", WITHHELD), ("api", "asked"), ("component", "started"), *PromiseBooks.events})
 
-    def __init__(self) -> None:
+    def __init__(self, books: PromiseBooks, on_shared: str) -> None:
+        self._books, self._evicts = books, on_shared == EVICT
         self._now: dict[str, frozenset[str]] = {}
         self._given_up: dict[tuple[str, str], Line] = {}
         self._asks: dict[tuple[str, str], int] = {}
@@ -287,6 +290,7 @@ class WithheldOnce(Invariant[RunState]):
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is withheld anew."""
+        self._books.take(line)
         if line.layer == "component":
             self._given_up.clear()
             self._started_s = line.t
@@ -294,7 +298,7 @@ class WithheldOnce(Invariant[RunState]):
             node = line.fields.get("node")
             self._given_up = {key: before for key, before in self._given_up.items() if key[0] != node}
             self._asks = {key: count + (key[0] == node) for key, count in self._asks.items()}
-        else:
+        elif line.event == WITHHELD:
             yield from self._withheld(line, line.actor.partition("/")[2], bool(state.bound_s("lag_s")))
 
     def _withheld(self, line: Line, node: str, lags: bool) -> Iterator[Breach]:
@@ -303,12 +307,21 @@ class WithheldOnce(Invariant[RunState]):
         for gpu in sorted(now - before):
             given_up = self._given_up.pop((node, gpu), None)
             asks = self._asks.get((node, gpu), 0)
+            yield from self._shared(line, node, gpu, lags)
             self._asks[node, gpu] = 0
             if given_up is not None and not lags and asks == 0:
                 what = f"{gpu} of {node} is withheld again, and nobody has asked for it since it was shared again"
                 yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
         if line.t - self._started_s > CALLED_S:
             self._given_up |= {(node, gpu): line for gpu in before - now}
+
+
+    def _shared(self, line: Line, node: str, gpu: str, lags: bool) -> Iterator[Breach]:
+        promises = () if self._evicts or lags else self._books.sums(node).get(gpu, ())
+        sharers = [each for each in promises if line.t - each.line.t > SEEN_S]
+        if sharers:
+            what = f"{gpu} of {node} is withheld, and {sharers[0].pod} shares it"
+            yield Breach((node, gpu, "shared", str(line.number)), what, line, after=sharers[-1].line)
 
 
 class CalledWhenRoom(Invariant[RunState]):

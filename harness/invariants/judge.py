@@ -35,6 +35,7 @@ from mews.harness.invariants.pod_lives import PodLives
 from mews.harness.invariants.prompted import Prompted
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.reported import Reports
+from mews.harness.invariants.reservations import ReservationsEnd
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.scheduler_reports import SchedulerReports
 from mews.harness.invariants.silent_nodes import SilentNodes
@@ -76,6 +77,7 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     27: OwnFailures,
     28: NodeTaints,
     29: SingleClaim,
+    49: ReservationsEnd,
     70: HostLayers,
     71: Departures,
     72: FaultCounts,

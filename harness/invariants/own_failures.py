@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 
 from mews.harness.invariants.invariant import ObservedState
@@ -10,16 +11,23 @@ from mews.kube.system.invariant import Breach, Invariant
 
 
 class OwnFailures(Invariant[ObservedState]):
-    """A component that meets an error of its own program (a missing key, a wrong type) keeps it to the object that it
-    was at work on, logs it, and goes on. Upstream's components do the same (``HandleCrash`` of
-    apimachinery/pkg/util/runtime). Nobody would notice, so the line ``failed`` is a breach by itself. What an API or
-    a plugin answers is no such error."""
+    """A component may meet an error of its own program: a missing key, a wrong type. It ends of it, or it keeps the
+    error to the object that it was at work on, logs it, and goes on. Upstream's components do the same
+    (``HandleCrash`` of apimachinery/pkg/util/runtime). A line ``failed`` is a breach by itself, and so is a line
+    ``crashed`` with an error of Python's. What a machine, an API or a plugin answers is no such error."""
 
     number = 27
     name = "no component fails over its work"
-    events = frozenset({("component", "failed")})
+    events = frozenset({("component", "failed"), ("component", "crashed")})
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a failure."""
-        what = f"{line.actor} failed at {line.fields['place']}: {line.fields['cause']}"
-        yield Breach((line.actor, line.fields["place"], line.fields["cause"]), what, line)
+        cause, place = str(line.fields["cause"]), str(line.fields.get("place", ""))
+        if line.event == "failed" or _is_own(cause.partition(":")[0]):
+            what = f"{line.actor} {line.event}{' at ' * bool(place)}{place}: {cause}"
+            yield Breach((line.actor, place, cause), what, line)
+
+
+def _is_own(error: str) -> bool:
+    found = getattr(builtins, error, None)
+    return isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, OSError)

@@ -26,6 +26,10 @@ def _condition(line: Line) -> tuple[str, ...]:
     return _ACTS.get((fields["type"], fields["status"], fields["reason"]), ())
 
 
+def _made(line: Line) -> tuple[str, ...]:
+    return ("RegisteredNode",) if line.actor.startswith("node/") else ()
+
+
 class Reports(ReportedActs):
     """As upstream does, these components report what they do by an event:
 
@@ -33,6 +37,7 @@ class Reports(ReportedActs):
     - A controller that evicts a pod by the taints of its node (taint_eviction.go) or of its devices
       (device_taint_eviction.go).
     - A controller that calls the pods of a silent node not ready (node_lifecycle_controller.go).
+    - A controller that has seen a new node (node_lifecycle_controller.go).
     - A kubelet whose node is ready (kubelet_node_status.go)."""
 
     number = 76
@@ -45,4 +50,4 @@ class Reports(ReportedActs):
         }
         | {("component", event) for event in ("started", "killed", "crashed")}
     )
-    acts = MappingProxyType({("api", "condition"): _condition})
+    acts = MappingProxyType({("api", "condition"): _condition, ("api", "created"): _made})

@@ -16,7 +16,7 @@ _LATE_S = 5.0
 """A node that offered more so long ago may still be seen so by a scheduler that is about to bind."""
 
 
-_INSUFFICIENT = re.compile(r"(?:^|, |: )(\d+) Insufficient ([\w.-]+/[\w.-]+)")
+_INSUFFICIENT = re.compile(r"(?:^|, |: )(\d+) Insufficient ([\w.-]+/[\w.-]*\w)")
 """In the words of the plugin NodeResourcesFit (noderesources/fit.go), before those of preemption."""
 _PREEMPTION = "preemption: "
 

@@ -38,6 +38,7 @@ LATER = (2.0, "pod/default/b", "deleted", {})
         (Reports, condition(1, NODE, "Ready", "True", "KubeletReady"), "NodeReady"),
         (Reports, condition(1, NODE, "Ready", "Unknown", "NodeStatusUnknown"), "NodeNotReady"),
         (Reports, condition(1, POD, "Ready", "False", ""), "NodeNotReady"),
+        (Reports, (1.0, NODE, "created", {"allocatable": {}}), "RegisteredNode"),
         (Announced, condition(1, JOB, "Stalled", "True", "FailedCreatePod"), "FailedCreatePod"),
         (Announced, condition(1, JOB, "Succeeded", "True", "TFJobSucceeded"), "TFJobSucceeded"),
         (Announced, (1.0, JOB, "state", {"state": "RUNNING", "workers": 2}), "Placed"),
@@ -47,14 +48,16 @@ def test_each_act_has_its_event(law: type[Invariant[Any]], act: Said, reason: st
     about = act[1]
     assert numbers(breaches(law(), [act], until=9)) == [(0, 0)]
     assert numbers(breaches(law(), [act, LATER])) == [(1, 0)]
-    assert numbers(breaches(law(), [act, said(1, about, "Other"), LATER])) == [(2, 0)]
+    assert numbers(breaches(law(), [act, said(1, about, "Other"), LATER])) == [(1, 0)]
     assert numbers(breaches(law(), [act, said(2, about, reason), LATER])) == [(1, 0)]
     assert not breaches(law(), [act, said(1, about, reason), LATER])
     assert not breaches(law(), [said(1, about, reason), act, LATER])
 
 
-def test_the_line_that_came_without_the_event_is_named() -> None:
+def test_the_last_line_of_the_moment_that_came_without_the_event_is_named() -> None:
     assert numbers(breaches(Reports(), [TAKEN, GONE, LATER])) == [(1, 0)]
+    other = said(1, "pod/default/b", "Other")
+    assert numbers(breaches(Reports(), [TAKEN, GONE, said(1, POD, "Killing"), other, LATER])) == [(2, 0)]
 
 
 def test_only_the_first_of_a_reason_is_news() -> None:

@@ -1,0 +1,134 @@
+"""Laws of refusals, reasons, claims and cleared faults: streams that break them, and streams that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mews.harness.invariants.fault_effects import FaultEffects
+from mews.harness.invariants.placements import Placements
+from mews.harness.invariants.pod_conditions import PodConditions
+from mews.harness.invariants.reservations import ReservationsEnd
+from mews.harness.invariants.single_claim import SingleClaim
+from tests.harness.invariants.test_report_laws import CHANGED, FIRED, READY, Said, firsts, judged, node, pod, told
+
+GPU = "example.com/gpu"
+LATER = node(60, "n9")
+
+
+def there(name: str, gpus: int, t: float = 0.0) -> Said:
+    return (t, "api", f"node/{name}", "created", {"allocatable": {GPU: str(gpus)}})
+
+
+def asks(name: str, count: int, t: float = 1.0, on: str = "") -> Said:
+    fields = {"uid": name, "scheduler": "default-scheduler", "node": on, "phase": "Pending", "requests": {GPU: count}}
+    return (t, "api", f"pod/default/{name}", "created", fields)
+
+
+def of(name: str, event: str, t: float, **fields: Any) -> Said:
+    return (t, "api", f"pod/default/{name}", event, {"uid": name, **fields})
+
+
+def refused(name: str, count: int, t: float = 2.0) -> Said:
+    message = f"0/2 nodes are available: {count} Insufficient {GPU}. preemption: 0/2 nodes are available: 2 No victims."
+    return told(t, "default-scheduler", "FailedScheduling", message, f"pod/default/{name}")
+
+
+TWO = [there("n1", 2), there("n2", 4)]
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        pytest.param([asks("a", 3), refused("a", 2)], [3], id="one node has enough"),
+        pytest.param([asks("a", 3), refused("a", 1)], [], id="the other one has not"),
+        pytest.param([asks("a", 5), refused("a", 2)], [], id="none has"),
+        pytest.param([asks("b", 2, on="n2"), asks("a", 3), refused("a", 2)], [], id="somebody has it"),
+        pytest.param([asks("b", 2), asks("a", 3), refused("a", 2)], [], id="somebody may be on the way"),
+        pytest.param(
+            [asks("b", 2, on="n2"), of("b", "deleted", 2), asks("a", 3), refused("a", 2, 3)], [], id="just gone"
+        ),
+        pytest.param(
+            [asks("b", 2, on="n2"), of("b", "deleted", 2), asks("a", 3), refused("a", 2, 9)], [5], id="long gone"
+        ),
+        pytest.param(
+            [
+                (1.0, "api", "node/n2", "allocatable", {"resource": GPU, "old": "2", "new": "4"}),
+                asks("a", 3),
+                refused("a", 2, 3),
+            ],
+            [],
+            id="it has just grown",
+        ),
+    ],
+)
+def test_a_pod_is_refused_only_where_what_it_asks_for_may_be_lacking(said: list[Said], first: list[int]) -> None:
+    assert firsts(judged(Placements(), [*TWO, *said])) == first
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "says"),
+    [
+        (3, "PodCompleted", "by its condition Initialized"),
+        (4, "PodCompleted", "by its condition Ready"),
+        (6, "ContainersNotReady", "which no kubelet gives"),
+        (9, "", "by its condition Ready, and not by all"),
+        (11, "PodFailed", "is PodCompleted by its condition Initialized"),
+    ],
+)
+def test_a_condition_has_a_reason_that_a_kubelet_gives(number: int, reason: str, says: str) -> None:
+    t, layer, actor, event, fields = READY[number]
+    changed = [*READY[:number], (t, layer, actor, event, {**fields, "reason": reason}), *READY[number + 1 :]]
+    found = judged(PodConditions(), changed)
+    assert any(says in each.what for each in found), [each.what for each in found]
+
+
+def test_a_pod_is_completed_only_after_it_has_started() -> None:
+    done = [line for line in READY if line[3] != "container-started" and line[0] in (0, 1, 20, 30)]
+    assert [each.what for each in judged(PodConditions(), done)] == [
+        "default/a is PodCompleted, and none of its containers has started"
+    ]
+
+
+def claim(t: float, event: str, **fields: Any) -> Said:
+    return (t, "api", "claim/default/c", event, {"claim": "default/c", "uid": "c", **fields})
+
+
+def test_an_allocation_without_a_device_breaks_29() -> None:
+    assert firsts(judged(SingleClaim(), [claim(1, "claim-allocated", devices=[], alone=[])])) == [0]
+    assert judged(SingleClaim(), [claim(1, "claim-allocated", devices=["d/p/x"], alone=[])]) == []
+
+
+RESERVED = claim(1, "claim-reserved", pods=["a", "b"])
+ENDED = pod(5, "phase", phase="Succeeded", reason="")
+GONE = of("b", "deleted", 6)
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        pytest.param([RESERVED, ENDED, GONE], [2], id="nobody frees it"),
+        pytest.param([RESERVED, ENDED, GONE, claim(6, "claim-freed")], [], id="it is freed"),
+        pytest.param([RESERVED, ENDED], [], id="one uses it"),
+        pytest.param([RESERVED, ENDED, GONE, claim(7, "claim-reserved", pods=["d"])], [], id="another one has it"),
+        pytest.param([RESERVED, ENDED, GONE, of("b", "created", 8)], [], id="one of the name came"),
+        pytest.param([RESERVED, ENDED, GONE, (7.0, "component", "controller", "killed", {})], [], id="nobody is there"),
+    ],
+)
+def test_a_claim_is_freed_once_its_pods_are_over(said: list[Said], first: list[int]) -> None:
+    assert firsts(judged(ReservationsEnd(), said, until=30.0)) == first
+    assert judged(ReservationsEnd(), said, until=14.0) == []
+
+
+CLEARED: Said = (9, "fault", "chassis/A", "cleared", {"fault": "f1", "kind": "lost-uuid"})
+
+
+def test_a_fault_that_is_cleared_takes_its_effect_back() -> None:
+    back: Said = (9, "chassis", "chassis/A", "device-changed", {"gpuid": "0-1", "device": "1", "old_uuid": ""})
+    moved: Said = (8, "chassis", "chassis/A", "detached", {"gpuid": "0-1", "device": "1"})
+    other: Said = (8, "chassis", "chassis/A", "detached", {"gpuid": "0-2", "device": "2"})
+    assert firsts(judged(FaultEffects(), [FIRED, CHANGED, other, CLEARED])) == [3]
+    assert judged(FaultEffects(), [FIRED, CHANGED, back, CLEARED]) == []
+    assert judged(FaultEffects(), [FIRED, CHANGED, moved, CLEARED]) == []
+    assert judged(FaultEffects(), [CLEARED]) == []

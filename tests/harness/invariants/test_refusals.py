@@ -54,6 +54,7 @@ TWO = [there("n1", 2), there("n2", 4)]
         ),
         pytest.param(
             [
+                (0.5, "api", "node/n2", "allocatable", {"resource": GPU, "old": "4", "new": "2"}),
                 (1.0, "api", "node/n2", "allocatable", {"resource": GPU, "old": "2", "new": "4"}),
                 asks("a", 3),
                 refused("a", 2, 3),

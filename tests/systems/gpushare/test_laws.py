@@ -91,6 +91,44 @@ def lives(uid: str, gpu: str = "G0", memory: int = 6, t: float = 1.0) -> list[Sa
     return [*first, allocated(t, uid, memory), assigned(t, uid)]
 
 
+def listed(t: float, *gpus: str) -> Said:
+    slices = [f"{gpu}-_-{n}" for gpu in gpus for n in range(10)]
+    return (t, "kubelet/n1", "devices", {"resource": MEMORY, "healthy": slices, "unhealthy": []})
+
+
+def given(t: float, uid: str, *slices: str) -> Said:
+    fields = {"pod": f"default/{uid}", "uid": uid, "container": "main", "resource": MEMORY}
+    return (t, "kubelet/n1", "allocated", {**fields, "devices": list(slices)})
+
+
+@pytest.mark.parametrize(
+    ("there", "slices", "named"),
+    [
+        pytest.param(("G0", "G1"), ("G0-_-0", "G0-_-1"), [], id="of the GPU promised"),
+        pytest.param(("G0", "G1"), ("G1-_-0", "G1-_-1"), [(3, 2)], id="of another one"),
+        pytest.param(("G0", "G1"), ("G0-_-0", "G1-_-1"), [(3, 2)], id="of both"),
+        pytest.param(("G1",), ("G1-_-0", "G1-_-1"), [], id="which is not there"),
+    ],
+)
+def test_a_container_is_given_slices_of_the_gpu_that_was_promised(
+    there: tuple[str, ...], slices: tuple[str, ...], named: list[tuple[int, int]]
+) -> None:
+    said = [listed(0, *there), created(1, "a", 2), promises(1, {"a": ("G0", 2)}), given(2, "a", *slices)]
+    assert found(42, said) == named
+    assert found(42, said, match="seed") == []
+
+
+@pytest.mark.parametrize(
+    ("on_shared", "t", "named"), [("refuse", 9, [(5, 2)]), ("evict", 9, []), ("refuse", 2, [])]
+)
+def test_a_gpu_that_pods_share_is_refused_and_not_withheld(
+    on_shared: str, t: float, named: list[tuple[int, int]]
+) -> None:
+    said = [gpus(0), *lives("a")[:4], ledgers(t, "withheld", gpus=["G0"])]
+    assert found(46, said, on_shared=on_shared) == named
+    assert found(46, [*said[:5], ledgers(t, "withheld", gpus=["G1"])], on_shared=on_shared) == []
+
+
 WHOLE = [gpus(0), *lives("a"), *lives("b", "G1"), over(5, "a"), promises(9, {"c": ("G0", 6)}, struck=("a",))]
 
 

@@ -17,7 +17,10 @@ EFFECTS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """Layer and kind of a fault on one device -> the events of that layer of which one follows in the same moment."""
 
-UNDONE: Mapping[tuple[str, str], str] = {("chassis", "link-down"): "link-up", ("chassis", "lost-uuid"): "device-changed"}
+UNDONE: Mapping[tuple[str, str], str] = {
+    ("chassis", "link-down"): "link-up",
+    ("chassis", "lost-uuid"): "device-changed",
+}
 """Likewise, of those whose effect ends as they are cleared -> the event of that."""
 
 HELD_BACK = "events-out-of-order"

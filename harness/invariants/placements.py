@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 
 from mews.harness.invariants.fault_windows import LATE
 from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.refusals import insufficient, misplaced, unjust
 from mews.harness.journal import Line
+from mews.kube.api.objects import node_name_of, uid_of
 from mews.kube.api.quantities import parse
-from mews.kube.system.invariant import Breach, Invariant
+from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
 
 _LATE_S = 5.0
 """A node that offered more so long ago may still be seen so by a scheduler that is about to bind."""
-
-
-_INSUFFICIENT = re.compile(r"(?:^|, |: )(\d+) Insufficient ([\w.-]+/[\w.-]*\w)")
-"""In the words of the plugin NodeResourcesFit (noderesources/fit.go), before those of preemption."""
-_PREEMPTION = "preemption: "
+_SEEN_S = 0.001
+"""The objects are looked at in the moment of a binding, or of a refusal."""
 
 
 class Placements(Invariant[ObservedState]):
     """Free amounts count per node and extended resource, from what nodes offer and what live pods on them requested
-    when they were created. A refusal names no more nodes as insufficient in a resource than may lack it: what changed
-    lately counts either way, and so does each pod without a node, which may be on its way there. The law judges only bindings and
-    refusals by schedulers of this run. It does not judge a resource that
-    the node has never offered: a scheduler that is asked for one may translate it."""
+    when they were created. Of cpu, memory, selectors, affinity to nodes and taints the objects tell. A refusal gives no
+    reason for more nodes than it can hold for. What changed lately counts either way, and so does each pod without a
+    node, which may be on its way there. The law judges only bindings and refusals by schedulers of this run. It does
+    not judge a resource that the node has never offered: a scheduler that is asked for one may translate it."""
 
     number = 25
     name = "a pod is bound where what it asks for is free, and refused where it is not"
-    events = frozenset({("api", event) for event in ("created", "bound", "allocatable", "phase", "deleted", "event")})
+    events = frozenset(
+        {("api", event) for event in ("created", "bound", "allocatable", "phase", "deleted", "event")}
+        | {("api", "taints"), ("api", "unschedulable")}
+    )
 
     def __init__(self) -> None:
         self._offered: dict[str, dict[str, Decimal]] = {}
@@ -41,6 +43,10 @@ class Placements(Invariant[ObservedState]):
         self._uids: dict[str, str] = {}
         self._ended: dict[str, tuple[float, str]] = {}
         """Pods that ended lately: when, and on which node."""
+        self._eased_s = -math.inf
+        """When a node had room, or opened itself to pods, last; or closed itself."""
+        self._doubts: list[Line] = []
+        """Bindings and refusals that are still to be held to the objects."""
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a binding, or a refusal."""
@@ -54,7 +60,25 @@ class Placements(Invariant[ObservedState]):
         elif kind == "pod":
             yield from self._pod(line, state)
 
+    def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
+        """Judge bindings and refusals by the objects, where nothing has changed lately that may not have been seen."""
+        doubts, self._doubts = self._doubts, []
+        for line in doubts:
+            if line.t - self._eased_s <= _LATE_S or t - line.t > _SEEN_S or state.bounds.lag_s:
+                continue
+            actor = line.actor if line.event == "bound" else str(line.fields["object"])
+            pod = objects.pods.get(actor.removeprefix("pod/"))
+            if pod is None or uid_of(pod) != self._uids.get(actor):
+                continue
+            if line.event == "bound" and node_name_of(pod) != line.fields["node"]:
+                self._doubts.append(line)  # the look comes before the object
+            elif line.event == "bound":
+                yield from _held_to(line, actor, f"is bound to {line.fields['node']},", misplaced(pod, objects))
+            else:
+                yield from _held_to(line, actor, "is refused:", unjust(str(line.fields["message"]), pod, objects))
+
     def _node(self, name: str, line: Line) -> None:
+        self._eased_s = line.t
         if line.event == "created":
             self._offered[name] = {key: parse(value) for key, value in line.fields["allocatable"].items() if "/" in key}
             self._changed[name] = line
@@ -78,11 +102,13 @@ class Placements(Invariant[ObservedState]):
             self._on.setdefault(node, set()).add(uid)
             asked = self._asked[uid].fields
             if asked.get("scheduler") in state.systems.schedulers and not asked.get("node"):
+                self._doubts.append(line)
                 yield from self._judge(uid, node, line)
         elif line.event == "deleted" or line.fields.get("phase") in ("Succeeded", "Failed"):
             self._end(uid, line)
 
     def _end(self, uid: str, line: Line) -> None:
+        self._eased_s = line.t
         for node, pods in self._on.items():
             if uid in pods:
                 self._ended = {key: ended for key, ended in self._ended.items() if line.t - ended[0] <= _LATE_S}
@@ -98,10 +124,11 @@ class Placements(Invariant[ObservedState]):
             return
         if state.windows.excused(LATE, line.t):
             return
-        for count, resource in _INSUFFICIENT.findall(str(line.fields["message"]).partition(_PREEMPTION)[0]):
+        self._doubts.append(line)
+        for count, resource in insufficient(str(line.fields["message"])):
             amount = asked["requests"].get(resource, 0)
             enough = [node for node in self._offered if self._surely_free(node, resource, uid, line.t) >= amount]
-            if amount and len(self._offered) - len(enough) < int(count):
+            if "/" in resource and amount and len(self._offered) - len(enough) < count:
                 what = f"{line.fields['object']} is refused for {resource} on {count} node(s)"
                 what = f"{what}, and {', '.join(sorted(enough))} of {len(self._offered)} can give it {amount}"
                 yield Breach((uid, resource, str(line.number)), what, line, after=self._changed.get(enough[0]))
@@ -133,3 +160,8 @@ class Placements(Invariant[ObservedState]):
             if taken + asked > offered:
                 what = f"{line.actor} asks {asked} {resource} of {node}, which offers {offered} and has given {taken}"
                 yield Breach((uid, resource), what, line, after=self._changed.get(node))
+
+
+def _held_to(line: Line, actor: str, does: str, wrong: str) -> Iterator[Breach]:
+    if wrong:
+        yield Breach((actor, "objects", str(line.number)), f"{actor} {does} {wrong}", line)

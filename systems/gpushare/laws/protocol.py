@@ -315,7 +315,6 @@ class WithheldOnce(Invariant[RunState]):
         if line.t - self._started_s > CALLED_S:
             self._given_up |= {(node, gpu): line for gpu in before - now}
 
-
     def _shared(self, line: Line, node: str, gpu: str, lags: bool) -> Iterator[Breach]:
         promises = () if self._evicts or lags else self._books.sums(node).get(gpu, ())
         sharers = [each for each in promises if line.t - each.line.t > SEEN_S]

@@ -61,7 +61,7 @@ class WaitIsServed(Invariant[RunState]):
             pod = self._board.pods.get(line.actor)
             if pod is not None and pod.noted is line and pod.target and pod.demand > 0:
                 self._reported[line.actor] = line
-                if self._is_calm():
+                if self._is_calm() and pod.bound is None and pod.ended is None:
                     self._young[line.actor] = line
             else:
                 self._young.pop(line.actor, None)

@@ -6,12 +6,27 @@ from typing import Any
 
 import pytest
 
+from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.fault_effects import FaultEffects
+from mews.harness.invariants.invariant import ObservedState
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.reservations import ReservationsEnd
 from mews.harness.invariants.single_claim import SingleClaim
-from tests.harness.invariants.test_report_laws import CHANGED, FIRED, READY, Said, firsts, judged, node, pod, told
+from mews.kube.system.invariant import ClusterObjects
+from mews.kube.system.journal import Line
+from tests.harness.invariants.test_report_laws import (
+    CHANGED,
+    FIRED,
+    READY,
+    SYSTEMS,
+    Said,
+    firsts,
+    judged,
+    node,
+    pod,
+    told,
+)
 
 GPU = "example.com/gpu"
 LATER = node(60, "n9")
@@ -133,3 +148,91 @@ def test_a_fault_that_is_cleared_takes_its_effect_back() -> None:
     assert judged(FaultEffects(), [FIRED, CHANGED, back, CLEARED]) == []
     assert judged(FaultEffects(), [FIRED, CHANGED, moved, CLEARED]) == []
     assert judged(FaultEffects(), [CLEARED]) == []
+
+
+def a_node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"allocatable": {"cpu": cpu, "pods": "2"}, "conditions": ready}
+    return {"metadata": {"name": name, "labels": {"name": name}}, "spec": spec, "status": status}
+
+
+def a_pod(name: str, cpu: str = "1", on: str = "", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    placed = {"nodeName": on} if on else {}
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"metadata": metadata, "spec": {"containers": containers, **placed, **spec}, "status": {"phase": "Pending"}}
+
+
+TAINTED = {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}
+TOLERATES = {"tolerations": [{"key": "k", "operator": "Exists"}]}
+
+
+def by_objects(said: list[Said], nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> list[str]:
+    """What the law says of the last line, with these objects in its moment."""
+    law, state = Placements(), ObservedState(Bounds(), SYSTEMS)
+    for number, (t, layer, actor, event, fields) in enumerate([*TWO, *said]):
+        assert not list(law.on_line(Line(number, t, layer, actor, event, fields), state))
+    named, there = ({each["metadata"]["name"]: each for each in all_} for all_ in (nodes, pods))
+    objects = ClusterObjects(named, {f"default/{name}": each for name, each in there.items()}, now_s=0.0)
+    found = list(law.on_objects(t, objects, state))
+    assert not list(law.on_objects(t, objects, state))
+    return [each.what for each in found]
+
+
+@pytest.mark.parametrize(
+    ("node", "pods", "says"),
+    [
+        pytest.param(a_node("n1"), [a_pod("a", on="n1")], "", id="free"),
+        pytest.param(a_node("n1", cpu="1"), [a_pod("a", "2", on="n1")], "has 1 of cpu, and whose pods ask 2", id="cpu"),
+        pytest.param(
+            a_node("n1"), [a_pod(name, on="n1") for name in "abc"], "has 2 of pods, and whose pods ask 3", id="pods"
+        ),
+        pytest.param(a_node("n1", **TAINTED), [a_pod("a", on="n1")], "closed to it", id="taint"),
+        pytest.param(a_node("n1", **TAINTED), [a_pod("a", on="n1", **TOLERATES)], "", id="toleration"),
+        pytest.param(a_node("n1", unschedulable=True), [a_pod("a", on="n1")], "closed to it", id="cordon"),
+        pytest.param(
+            a_node("n1"), [a_pod("a", on="n1", nodeSelector={"name": "n2"})], "selector does not match", id="selector"
+        ),
+    ],
+)
+def test_a_pod_is_bound_to_a_node_that_takes_it(node: dict[str, Any], pods: list[dict[str, Any]], says: str) -> None:
+    said = [asks("a", 0), of("a", "bound", 9, node="n1")]
+    found = by_objects(said, [node], pods)
+    assert [says in each for each in found] == [True] * bool(says)
+    assert by_objects([*said, (9.0, "api", "node/n1", "taints", {"taints": []})], [node], pods) == []
+    unseen = [{**each, "spec": {**each["spec"], "nodeName": ""}} for each in pods]
+    assert by_objects(said, [node], unseen) == []
+
+
+def says_of(count: int, words: str) -> Said:
+    message = f"0/2 nodes are available: {count} {words}. preemption: 0/2 nodes are available: 2 Insufficient cpu."
+    return told(9.0, "default-scheduler", "FailedScheduling", message, "pod/default/a")
+
+
+@pytest.mark.parametrize(
+    ("words", "nodes", "pods", "most"),
+    [
+        ("Insufficient cpu", [a_node("n1"), a_node("n2", "8")], [a_pod("a", "6")], 1),
+        ("Insufficient cpu", [a_node("n1"), a_node("n2", "8")], [a_pod("a", "6"), a_pod("b", "3")], 2),
+        ("Insufficient cpu", [a_node("n1"), a_node("n2", "8")], [a_pod("a", "3"), a_pod("b", "3", on="n1")], 1),
+        ("Too many pods", [a_node("n1")], [a_pod("a"), a_pod("b", on="n1")], 0),
+        ("Too many pods", [a_node("n1")], [a_pod("a"), a_pod("b", on="n1"), a_pod("c", on="n1")], 1),
+        ("node(s) had untolerated taint(s)", [a_node("n1"), a_node("n2", **TAINTED)], [a_pod("a")], 1),
+        ("node(s) had untolerated taint(s)", [a_node("n1"), a_node("n2", **TAINTED)], [a_pod("a", **TOLERATES)], 0),
+        ("node(s) were unschedulable", [a_node("n1"), a_node("n2", unschedulable=True)], [a_pod("a")], 1),
+        (
+            "node(s) didn't match Pod's node affinity/selector",
+            [a_node("n1"), a_node("n2")],
+            [a_pod("a", nodeSelector={"name": "n2"})],
+            1,
+        ),
+    ],
+)
+def test_a_refusal_gives_no_reason_for_more_nodes_than_it_holds_for(
+    words: str, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], most: int
+) -> None:
+    assert by_objects([asks("a", 0), says_of(most, words)], nodes, pods) == []
+    (what,) = by_objects([asks("a", 0), says_of(most + 1, words)], nodes, pods)
+    assert f"{most + 1} {words}, and that holds for {most} of {len(nodes)}" in what
+    just = [asks("b", 0, on="n1"), asks("a", 0), of("b", "deleted", 8), says_of(most + 1, words)]
+    assert by_objects(just, nodes, pods) == []

@@ -118,9 +118,7 @@ def test_a_container_is_given_slices_of_the_gpu_that_was_promised(
     assert found(42, said, match="seed") == []
 
 
-@pytest.mark.parametrize(
-    ("on_shared", "t", "named"), [("refuse", 9, [(5, 2)]), ("evict", 9, []), ("refuse", 2, [])]
-)
+@pytest.mark.parametrize(("on_shared", "t", "named"), [("refuse", 9, [(5, 2)]), ("evict", 9, []), ("refuse", 2, [])])
 def test_a_gpu_that_pods_share_is_refused_and_not_withheld(
     on_shared: str, t: float, named: list[tuple[int, int]]
 ) -> None:

@@ -136,6 +136,15 @@ def test_a_wait_that_nobody_begins_to_serve_is_reported_after_a_reading(done):
     assert story.found(86) == ([("annotations", None)] if done is None else [])
 
 
+def test_a_bound_pod_on_which_somebody_writes_what_it_wanted_waits_for_nothing():
+    story = Story()
+    story.create()
+    story.bind()
+    story.note()
+    story.at(60.0)
+    assert story.found(86) == []
+
+
 def never(*args, **kwargs):
     return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -43,8 +42,8 @@ class Placements(Invariant[ObservedState]):
         self._uids: dict[str, str] = {}
         self._ended: dict[str, tuple[float, str]] = {}
         """Pods that ended lately: when, and on which node."""
-        self._eased_s = -math.inf
-        """When a node had room, or opened itself to pods, last; or closed itself."""
+        self._nodes_changed_s: dict[str, float] = {}
+        """When a node got room, opened itself to pods or closed itself last."""
         self._doubts: list[Line] = []
         """Bindings and refusals that are still to be held to the objects."""
 
@@ -61,11 +60,12 @@ class Placements(Invariant[ObservedState]):
             yield from self._pod(line, state)
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:
-        """Judge bindings and refusals by the objects, where nothing has changed lately that may not have been seen."""
+        """Judge bindings and refusals by the objects."""
         doubts, self._doubts = self._doubts, []
         for line in doubts:
-            if line.t - self._eased_s <= _LATE_S or t - line.t > _SEEN_S or state.bounds.lag_s:
+            if t - line.t > _SEEN_S or state.bounds.lag_s:
                 continue
+            changed = {node for node, changed_s in self._nodes_changed_s.items() if line.t - changed_s <= _LATE_S}
             actor = line.actor if line.event == "bound" else str(line.fields["object"])
             pod = objects.pods.get(actor.removeprefix("pod/"))
             if pod is None or uid_of(pod) != self._uids.get(actor):
@@ -73,12 +73,12 @@ class Placements(Invariant[ObservedState]):
             if line.event == "bound" and node_name_of(pod) != line.fields["node"]:
                 self._doubts.append(line)  # the look comes before the object
             elif line.event == "bound":
-                yield from _held_to(line, actor, f"is bound to {line.fields['node']},", misplaced(pod, objects))
+                yield from _held_to(line, actor, f"is bound to {line.fields['node']},", misplaced(pod, objects, changed))
             else:
-                yield from _held_to(line, actor, "is refused:", unjust(str(line.fields["message"]), pod, objects))
+                yield from _held_to(line, actor, "is refused:", unjust(str(line.fields["message"]), pod, objects, changed))
 
     def _node(self, name: str, line: Line) -> None:
-        self._eased_s = line.t
+        self._nodes_changed_s[name] = line.t
         if line.event == "created":
             self._offered[name] = {key: parse(value) for key, value in line.fields["allocatable"].items() if "/" in key}
             self._changed[name] = line
@@ -108,9 +108,9 @@ class Placements(Invariant[ObservedState]):
             self._end(uid, line)
 
     def _end(self, uid: str, line: Line) -> None:
-        self._eased_s = line.t
         for node, pods in self._on.items():
             if uid in pods:
+                self._nodes_changed_s[node] = line.t
                 self._ended = {key: ended for key, ended in self._ended.items() if line.t - ended[0] <= _LATE_S}
                 self._ended[uid] = line.t, node
         self._leave(uid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 
 from mews.harness.invariants.scheduled import amounts_of, is_open, is_selected, takes
@@ -30,11 +30,11 @@ def insufficient(message: str) -> Iterator[tuple[int, str]]:
         yield int(count), resource
 
 
-def unjust(message: str, pod: Object, objects: ClusterObjects) -> str:
+def unjust(message: str, pod: Object, objects: ClusterObjects, changed: Collection[str] = ()) -> str:
     """The reason that a refusal gives for more nodes than it can hold for; "" for none. A pod without a node counts on
-    each of them, as it may be on its way there."""
+    each of them, as it may be on its way there; a node that has changed may refuse for any reason."""
     for count, words, refuses in _claims(message.partition(_PREEMPTION)[0], pod, objects):
-        may = sum(map(refuses, objects.nodes.values()))
+        may = sum(name in changed or refuses(node) for name, node in objects.nodes.items())
         if count > may:
             return f"{count} {words}, and that holds for {may} of {len(objects.nodes)} node(s)"
     return ""
@@ -78,15 +78,16 @@ def _taken(pod: Object, objects: ClusterObjects) -> dict[str, dict[str, Decimal]
     return taken
 
 
-def misplaced(pod: Object, objects: ClusterObjects) -> str:
-    """Why the node that a pod was just bound to is none for it; "" where it is one."""
+def misplaced(pod: Object, objects: ClusterObjects, changed: Collection[str] = ()) -> str:
+    """Why the node that a pod was just bound to is none for it; "" where it is one. A node that has changed may have
+    been open to it before."""
     node = objects.nodes.get(node_name_of(pod))
     if node is None:
         return ""
     spec = pod.get("spec", {})
     if not is_selected(node, spec):
         return "which its node affinity or selector does not match"
-    if not takes(node, spec):
+    if node_name_of(pod) not in changed and not takes(node, spec):
         return "which is closed to it"
     there = (node.get("status") or {}).get("allocatable") or {}
     here = [each for each in objects.pods.values() if node_name_of(each) == node_name_of(pod) and not is_terminal(each)]
@@ -94,6 +95,6 @@ def misplaced(pod: Object, objects: ClusterObjects) -> str:
     for name, amount in amounts_of(pod).items():
         if name in _STANDARD and name in there and amount > 0:
             total = sum((each.get(name, Decimal(0)) for each in sums), Decimal(0))
-            if total > parse(there[name]):
+            if total > parse(there[name]) and node_name_of(pod) not in changed:
                 return f"which has {there[name]} of {name}, and whose pods ask {total}"
     return ""

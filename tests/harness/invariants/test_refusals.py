@@ -199,7 +199,8 @@ def test_a_pod_is_bound_to_a_node_that_takes_it(node: dict[str, Any], pods: list
     said = [asks("a", 0), of("a", "bound", 9, node="n1")]
     found = by_objects(said, [node], pods)
     assert [says in each for each in found] == [True] * bool(says)
-    assert by_objects([*said, (9.0, "api", "node/n1", "taints", {"taints": []})], [node], pods) == []
+    changed = by_objects([*said, (9.0, "api", "node/n1", "taints", {"taints": []})], [node], pods)
+    assert changed == (found if "selector" in says else [])
     unseen = [{**each, "spec": {**each["spec"], "nodeName": ""}} for each in pods]
     assert by_objects(said, [node], unseen) == []
 
@@ -234,5 +235,8 @@ def test_a_refusal_gives_no_reason_for_more_nodes_than_it_holds_for(
     assert by_objects([asks("a", 0), says_of(most, words)], nodes, pods) == []
     (what,) = by_objects([asks("a", 0), says_of(most + 1, words)], nodes, pods)
     assert f"{most + 1} {words}, and that holds for {most} of {len(nodes)}" in what
-    just = [asks("b", 0, on="n1"), asks("a", 0), of("b", "deleted", 8), says_of(most + 1, words)]
-    assert by_objects(just, nodes, pods) == []
+    for t, found in ((8.0, []), (2.0, [what])):
+        changes = [(t, "api", f"node/{each['metadata']['name']}", "taints", {"taints": []}) for each in nodes]
+        assert by_objects([asks("a", 0), *changes, says_of(most + 1, words)], nodes, pods) == (
+            found if most < len(nodes) else [what]
+        )

@@ -204,11 +204,16 @@ class InvariantJudge:
         self._found.add(finding)
         if not self.state.windows.excused(law.number, t, breach.device):
             overdue = None if breach.due_s is None else self._first_after(breach.due_s)
+            overdue = overdue if breach.due_after is None else self._next_to(breach.due_after)
             violation = Violation(
                 law.number, law.name, breach.what, t, breach.first, breach.after, breach.known, overdue=overdue
             )
             (self.known if breach.known else self.violations).append(violation)
             self._report(violation)
+
+    def _next_to(self, line: Line) -> Line | None:
+        """The line that came directly after that one, where it is remembered."""
+        return next((each for each in self._recent if each.number > line.number), None)
 
     def _first_after(self, t: float) -> Line | None:
         """The first line after that moment, where the lines back to then are remembered."""

@@ -271,14 +271,21 @@ CALLED_S = 5.0
 """An extender that begins anew has called the waiting pods by then; another component has gone on with its work."""
 
 
+_EVICTED, _BUDGET = "EvictionByEvictionAPI", "disruption budget"
+
+
 class WithheldOnce(Invariant[RunState]):
     """A plugin that is asked to give a GPU back withholds it, and answers, for good. It withholds it again only for
     another request, even one from before it was shared again, or after a restart without a known answer. Unless it may
-    evict (``onShared``), it refuses a GPU that pods share, and withholds it at no time."""
+    evict (``onShared``), it refuses a GPU that pods share, and withholds it at no time. It evicts all of them or none:
+    where a disruption budget protects one, the others stay as well."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
-    events = frozenset({("api", WITHHELD), ("api", "asked"), ("component", "started"), *PromiseBooks.events})
+    events = frozenset(
+        {("api", event) for event in (WITHHELD, "asked", "refused", "condition")}
+        | {("component", "started"), *PromiseBooks.events}
+    )
 
     def __init__(self, books: PromiseBooks, on_shared: str) -> None:
         self._books, self._evicts = books, on_shared == EVICT
@@ -287,6 +294,8 @@ class WithheldOnce(Invariant[RunState]):
         self._asks: dict[tuple[str, str], int] = {}
         """Of a GPU that is withheld or was, the requests to its node since then."""
         self._started_s = -math.inf
+        self._evicted: dict[str, Line] = {}
+        """Node -> the first eviction of a pod there since one of its GPUs was asked for."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is withheld anew."""
@@ -296,8 +305,13 @@ class WithheldOnce(Invariant[RunState]):
             self._started_s = line.t
         elif line.event == "asked":
             node = line.fields.get("node")
+            self._evicted.pop(str(node), None)
             self._given_up = {key: before for key, before in self._given_up.items() if key[0] != node}
             self._asks = {key: count + (key[0] == node) for key, count in self._asks.items()}
+        elif line.event == "condition":
+            self._note_eviction(line)
+        elif line.event == "refused":
+            yield from self._refused(line)
         elif line.event == WITHHELD:
             yield from self._withheld(line, line.actor.partition("/")[2], bool(state.bound_s("lag_s")))
 
@@ -314,6 +328,18 @@ class WithheldOnce(Invariant[RunState]):
                 yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
         if line.t - self._started_s > CALLED_S:
             self._given_up |= {(node, gpu): line for gpu in before - now}
+
+    def _note_eviction(self, line: Line) -> None:
+        uid = str(line.fields.get("uid")) if line.fields["reason"] == _EVICTED else ""
+        pod, promise = self._books.pods.get(uid), self._books.promises.get(uid)
+        if pod is not None and promise is not None and pod.bound is not None:
+            self._evicted.setdefault(promise.node, line)
+
+    def _refused(self, line: Line) -> Iterator[Breach]:
+        evicted = self._evicted.get(str(line.fields["node"]))
+        if evicted is not None and _BUDGET in str(line.fields["reason"]):
+            what = f"{evicted.actor} is evicted for a GPU that {line.fields['node']} refuses for a disruption budget"
+            yield Breach((evicted.actor, str(evicted.number)), what, evicted)
 
     def _shared(self, line: Line, node: str, gpu: str, lags: bool) -> Iterator[Breach]:
         promises = () if self._evicts or lags else self._books.sums(node).get(gpu, ())

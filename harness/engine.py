@@ -184,6 +184,8 @@ def _after_last(run: Run, cluster: Cluster) -> Run:
 
 def _not_opened(run: Run) -> Run:
     """The run whose cluster could not even be made, with the one line that says so."""
+    from mews.harness.journal import Line
+
     told = {"step": 0, "do": "start", "reason": run.result.reason}
     line = Line(0, 0.0, "step", run.result.scenario, "failed", told)
     failure = {"line": {"line": line.number, **line.as_dict()}}

@@ -64,6 +64,7 @@ def _whose(context: dict[str, Any]) -> str:
     """The component in whose name the callback or task ran, "" for none."""
     handle, task = context.get("handle"), context.get("task") or context.get("future")
     ran_in = getattr(handle, "context", None) or getattr(handle, "_context", None)
-    if ran_in is None and isinstance(task, asyncio.Task):
-        ran_in = task.get_context()
+    context_of = getattr(task, "get_context", None)  # from Python 3.12 on
+    if ran_in is None and context_of is not None:
+        ran_in = context_of()
     return "" if ran_in is None else str(ran_in.get(COMPONENT, ""))

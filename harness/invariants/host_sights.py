@@ -25,7 +25,8 @@ class _Owed(Struct):
 class HostSights(Invariant[ObservedState]):
     """A running host sees that a device is attached or detached, or that its link goes down. Its line about this comes
     in the same moment, because it gets a hot-plug interrupt (contract host.md). The breach names the line that came in
-    its place. A host shows the devices that it has from the start (its line ``table``) before its node is there. The law does not judge a chassis whose events a fault holds back."""
+    its place. A host shows the devices that it has from the start (its line ``table``) before its node is there. The
+    law does not judge a chassis whose events a fault holds back."""
 
     number = 96
     name = "a host sees what its chassis does to its devices"

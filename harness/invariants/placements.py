@@ -73,9 +73,11 @@ class Placements(Invariant[ObservedState]):
             if line.event == "bound" and node_name_of(pod) != line.fields["node"]:
                 self._doubts.append(line)  # the look comes before the object
             elif line.event == "bound":
-                yield from _held_to(line, actor, f"is bound to {line.fields['node']},", misplaced(pod, objects, changed))
+                wrong = misplaced(pod, objects, changed)
+                yield from _held_to(line, f"{actor} is bound to {line.fields['node']},", wrong)
             else:
-                yield from _held_to(line, actor, "is refused:", unjust(str(line.fields["message"]), pod, objects, changed))
+                wrong = unjust(str(line.fields["message"]), pod, objects, changed)
+                yield from _held_to(line, f"{actor} is refused:", wrong)
 
     def _node(self, name: str, line: Line) -> None:
         self._nodes_changed_s[name] = line.t
@@ -141,7 +143,8 @@ class Placements(Invariant[ObservedState]):
             offered = min(offered, before)
         lately = {each for each, (ended_s, where) in self._ended.items() if where == node and t - ended_s < _LATE_S}
         pods = (self._on.get(node, set()) | self._on.get("", set()) | lately) - {uid}
-        return offered - sum(self._asked[each].fields["requests"].get(resource, 0) for each in pods)
+        taken = sum(int(self._asked[each].fields["requests"].get(resource, 0)) for each in pods)
+        return offered - taken
 
     def _leave(self, uid: str) -> None:
         for pods in self._on.values():
@@ -162,6 +165,6 @@ class Placements(Invariant[ObservedState]):
                 yield Breach((uid, resource), what, line, after=self._changed.get(node))
 
 
-def _held_to(line: Line, actor: str, does: str, wrong: str) -> Iterator[Breach]:
+def _held_to(line: Line, what: str, wrong: str) -> Iterator[Breach]:
     if wrong:
-        yield Breach((actor, "objects", str(line.number)), f"{actor} {does} {wrong}", line)
+        yield Breach((line.actor, "objects", str(line.number)), f"{what} {wrong}", line)

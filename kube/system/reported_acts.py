@@ -26,9 +26,8 @@ class _Owed(Struct):
 class ReportedActs(Invariant[RunState]):
     """``acts``: (layer, event) -> what lines of it are to have. Only the first event of a reason on an object is news,
     so a reason is owed once. Where it is missing, the last line about the object in that moment is named, and the first
-    one after it. Nothing is owed while a
-    component is down, as one that has died reports nothing; a kubelet that is down reports nothing of its own node. An
-    event may come before or after what it reports, in the same moment."""
+    one after it. Nothing is owed while a component is down, as one that has died reports nothing; a kubelet that is
+    down reports nothing of its own node. An event may come before or after what it reports, in the same moment."""
 
     ours_alone = True
     acts: Mapping[tuple[str, str], Reported] = {}

@@ -263,9 +263,10 @@ class ActsAtOnce(Invariant[RunState]):
 
 class ClearsWhatItWrote(Invariant[RunState]):
     """A bound pod wants no device any more: its annotations are cleared in the moment in which its scheduler reports
-    its node. A pod that Permit has held for as long as it may loses them before that is reported. After a fault that keeps the scheduler from it, they are cleared soon. The published system, as which
-    ``stale-demand`` lets it run, never clears them. A pod is marked as a user of pooled devices together with what it
-    waits for. All pods are marked only where ``marksAll`` is set."""
+    its node. A pod that Permit has held for as long as it may loses them before that is reported. After a fault that
+    keeps the scheduler from it, they are cleared soon. The published system, as which ``stale-demand`` lets it run,
+    never clears them. A pod is marked as a user of pooled devices together with what it waits for. All pods are marked
+    only where ``marksAll`` is set."""
 
     number = 79
     name = "a bound pod wants nothing, and only who is asked to marks pods"

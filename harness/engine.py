@@ -186,8 +186,8 @@ def _not_opened(run: Run) -> Run:
     """The run whose cluster could not even be made, with the one line that says so."""
     from mews.harness.journal import Line
 
-    told = {"step": 0, "do": "start", "reason": run.result.reason}
-    line = Line(0, 0.0, "step", run.result.scenario, "failed", told)
+    fields = {"step": 0, "do": "start", "reason": run.result.reason}
+    line = Line(0, 0.0, "step", run.result.scenario, "failed", fields)
     failure = {"line": {"line": line.number, **line.as_dict()}}
     return replace(run, result=replace(run.result, failure=failure), lines=[line])
 

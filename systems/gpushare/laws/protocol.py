@@ -14,6 +14,7 @@ from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
 from mews.systems.gpushare.config import EVICT
 from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
+from mews.systems.gpushare.laws.mended import SharedAgain
 from mews.systems.gpushare.promise_books import PromiseBooks
 
 EXTENDER = "extender"
@@ -271,20 +272,21 @@ CALLED_S = 5.0
 """An extender that begins anew has called the waiting pods by then; another component has gone on with its work."""
 
 
-_EVICTED, _BUDGET = "EvictionByEvictionAPI", "disruption budget"
+_EVICTED, _BUDGETS = "EvictionByEvictionAPI", ("disruption budget", "PodDisruptionBudget")
 
 
 class WithheldOnce(Invariant[RunState]):
     """A plugin that is asked to give a GPU back withholds it, and answers, for good. It withholds it again only for
     another request, even one from before it was shared again, or after a restart without a known answer. Unless it may
     evict (``onShared``), it refuses a GPU that pods share, and withholds it at no time. It evicts all of them or none:
-    where a disruption budget protects one, the others stay as well."""
+    where a disruption budget protects one, the others stay as well. A GPU that was mended is shared again."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
     events = frozenset(
         {("api", event) for event in (WITHHELD, "asked", "refused", "condition")}
         | {("component", "started"), *PromiseBooks.events}
+        | SharedAgain.events
     )
 
     def __init__(self, books: PromiseBooks, on_shared: str) -> None:
@@ -294,12 +296,15 @@ class WithheldOnce(Invariant[RunState]):
         self._asks: dict[tuple[str, str], int] = {}
         """Of a GPU that is withheld or was, the requests to its node since then."""
         self._started_s = -math.inf
+        self._mended = SharedAgain()
         self._evicted: dict[str, Line] = {}
         """Node -> the first eviction of a pod there since one of its GPUs was asked for."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is withheld anew."""
         self._books.take(line)
+        if (line.layer, line.event) in SharedAgain.events:
+            self._mended.on_line(line)
         if line.layer == "component":
             self._given_up.clear()
             self._started_s = line.t
@@ -314,6 +319,10 @@ class WithheldOnce(Invariant[RunState]):
             yield from self._refused(line)
         elif line.event == WITHHELD:
             yield from self._withheld(line, line.actor.partition("/")[2], bool(state.bound_s("lag_s")))
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge GPUs that are kept back though they were mended."""
+        return self._mended.on_time(t, state, self.number)
 
     def _withheld(self, line: Line, node: str, lags: bool) -> Iterator[Breach]:
         before, now = self._now.get(node, frozenset()), frozenset(line.fields["gpus"])
@@ -337,7 +346,7 @@ class WithheldOnce(Invariant[RunState]):
 
     def _refused(self, line: Line) -> Iterator[Breach]:
         evicted = self._evicted.get(str(line.fields["node"]))
-        if evicted is not None and _BUDGET in str(line.fields["reason"]):
+        if evicted is not None and any(each in str(line.fields["reason"]) for each in _BUDGETS):
             what = f"{evicted.actor} is evicted for a GPU that {line.fields['node']} refuses for a disruption budget"
             yield Breach((evicted.actor, str(evicted.number)), what, evicted)
 

@@ -66,4 +66,4 @@ class AnswersEachRequest(Invariant[RunState]):
         if waited_s + EARLY_S + (state.bound_s(LAG) or 0.0) < self._patience_s or is_struck:
             return
         what = f"{found.node} was asked for {gpuid} and gave no answer for {waited_s:.1f} s"
-        yield Breach((gpuid, found.request), what, line, gpuid, after=found.asked)
+        yield Breach((gpuid, found.request), what, line, gpuid, after=found.asked, due_after=found.asked)

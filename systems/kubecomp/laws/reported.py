@@ -47,7 +47,7 @@ class WaitIsReported(ReportedActs):
         super().__init__()
         self._board = board
         self._refusals: list[_Refusal] = []
-        self._said: set[str] = set()
+        self._reported_words: set[str] = set()
         """The words of refusals that events have told, or should have."""
 
     def on_line(self, line: Line, state: RunState) -> Iterable[Breach]:
@@ -59,7 +59,7 @@ class WaitIsReported(ReportedActs):
         if line.event == "asked-back":
             self._asked_back(line)
         elif line.event == "event" and line.fields["reason"] == REFUSAL_REASON:
-            self._said.add(str(line.fields["message"]))
+            self._reported_words.add(str(line.fields["message"]))
             self._refusals = [each for each in self._refusals if each.words != line.fields["message"]]
         elif line.layer == "component":
             self._refusals.clear()
@@ -70,7 +70,7 @@ class WaitIsReported(ReportedActs):
         if asked is None or asked.refused is None or asked.consents or self._down:
             return
         words = f"{asked.gpuid} cannot be taken from {asked.node}: {asked.refused.fields['reason']}"
-        if words not in self._said:
+        if words not in self._reported_words:
             self._refusals.append(_Refusal(words, line))
 
     def on_time(self, t: float, state: RunState) -> Iterable[Breach]:
@@ -78,7 +78,7 @@ class WaitIsReported(ReportedActs):
         found = list(super().on_time(t, state))
         for each in [each for each in self._refusals if t > each.back.t + (state.bound_s("lag_s") or 0.0)]:
             self._refusals.remove(each)
-            self._said.add(each.words)
+            self._reported_words.add(each.words)
             if state.clock_from(self.number, each.back.t) > each.back.t or state.bound_s("lag_s"):
                 continue
             what = f"no event {REFUSAL_REASON} says {each.words!r}"

@@ -240,6 +240,28 @@ def test_a_pod_is_refused_only_where_its_pools_have_too_few(counted, others, nam
     assert story.found(99) == named
 
 
+@pytest.mark.parametrize(
+    ("shown", "then", "named"),
+    [
+        pytest.param("1", None, [("allocatable", None)], id="it goes on waiting"),
+        pytest.param("0", None, [], id="too few"),
+        pytest.param("1", lambda story: story.bind(), [], id="bound"),
+        pytest.param("1", lambda story: (story.create("q"), story.bind("q")), [], id="somebody else's"),
+    ],
+)
+def test_a_pod_is_bound_once_its_node_shows_enough(shown, then, named):
+    story = a_story()
+    story.at(2.0)
+    story.api("node/host-1", "allocatable", resource=GPU, old="0", new=shown)
+    story.at(3.0)
+    if then is not None:
+        then(story)
+    story.at(6.0)
+    assert story.found(35) == []
+    story.at(9.0)
+    assert story.found(35) == named
+
+
 @pytest.mark.parametrize(("asked_s", "named"), [(4.0, []), (14.0, [("asked", "event")])])
 def test_a_device_is_asked_for_when_something_causes_it(asked_s, named):
     story = a_story()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mews.harness.invariants.bounds import Bounds
+from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.invariants.placements import Placements
@@ -240,3 +241,38 @@ def test_a_refusal_gives_no_reason_for_more_nodes_than_it_holds_for(
         assert by_objects([asks("a", 0), *changes, says_of(most + 1, words)], nodes, pods) == (
             found if most < len(nodes) else [what]
         )
+
+
+def job_pod(t: float, name: str, event: str, **fields: Any) -> Said:
+    return of(name, event, t, **fields)
+
+
+def job_makes(t: float, name: str) -> list[Said]:
+    told_of = told(t, "job-controller", "SuccessfulCreate", f"Created pod: {name}", "job/default/j")
+    return [job_pod(t, name, "created", node=""), told_of]
+
+
+def job_ends(t: float, name: str, reason: str = "PodFailed") -> Said:
+    return job_pod(t, name, "condition", type="Ready", status="False", reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("between", "made_s", "named"),
+    [
+        pytest.param([], 20.0, True, id="too soon"),
+        pytest.param([], 28.5, False, id="after its back-off"),
+        pytest.param([job_ends(10, "b", "PodCompleted")], 20.0, False, id="one has succeeded"),
+        pytest.param([of("a", "deleted", 12)], 19.0, False, id="one is gone"),
+    ],
+)
+def test_a_job_waits_longer_after_each_failure(between: list[Said], made_s: float, named: bool) -> None:
+    said = [
+        *job_makes(0, "a"),
+        job_ends(1, "a"),
+        *job_makes(9.5, "b"),
+        *between,
+        job_ends(10, "b"),
+        *job_makes(made_s, "c"),
+    ]
+    found = [each for each in judged(ControllerReports(), said) if "must pass" in each.what]
+    assert firsts(found) == [len(said) - 2] * named

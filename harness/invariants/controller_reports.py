@@ -35,8 +35,8 @@ class ControllerReports(Invariant[ObservedState]):
     """The law judges the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. Each pod that one of them owns was
     reported in the moment in which it was made. A controller that makes a pod and deletes it within a moment, though
     nobody has asked for fewer, runs in circles. A ReplicaSet has no more pods than its Deployment scaled it to. The law
-    does not judge a ReplicaSet whose scale somebody has changed since. A Job makes no pod before the back-off after its
-    last failures is over."""
+    does not judge a ReplicaSet whose scale somebody has changed since. A Job makes no pod during the back-off after its
+    last failures."""
 
     number = 22
     name = "a controller's events say what it did, and it keeps the pods that it makes"

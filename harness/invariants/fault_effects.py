@@ -29,8 +29,8 @@ HELD_BACK = "events-out-of-order"
 
 class FaultEffects(Invariant[ObservedState]):
     """The law judges faults on a healthy device whose effect has a line in the journal. A fault that only counts as
-    fired would let a scenario pass without a test. The breach names the line that comes instead of the effect. A fault
-    that is cleared takes its effect back before, from a device that nobody has moved meanwhile."""
+    fired would let a scenario pass without a test. The breach names the line that comes instead of the effect. Before a
+    fault is cleared, its effect on the device ends, unless the device was moved."""
 
     number = 24
     name = "a fault that fires shows its effect"

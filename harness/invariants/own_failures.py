@@ -11,10 +11,10 @@ from mews.kube.system.invariant import Breach, Invariant
 
 
 class OwnFailures(Invariant[ObservedState]):
-    """A component may meet an error of its own program: a missing key, a wrong type. It ends of it, or it keeps the
-    error to the object that it was at work on, logs it, and goes on. Upstream's components do the same
-    (``HandleCrash`` of apimachinery/pkg/util/runtime). A line ``failed`` is a breach by itself, and so is a line
-    ``crashed`` with an error of Python's. What a machine, an API or a plugin answers is no such error."""
+    """A program has an error if it raises one of Python's built-in exceptions, such as KeyError or TypeError. The
+    component then ends (``crashed``), or it logs the error and continues with the next object (``failed``). Upstream's
+    components do the same (``HandleCrash`` of apimachinery/pkg/util/runtime). Both lines are breaches. An error that an
+    API, a plugin or the machine returns is no breach."""
 
     number = 27
     name = "no component fails over its work"

@@ -21,10 +21,10 @@ _SEEN_S = 0.001
 
 class Placements(Invariant[ObservedState]):
     """Free amounts count per node and extended resource, from what nodes offer and what live pods on them requested
-    when they were created. Of cpu, memory, selectors, affinity to nodes and taints the objects tell. A refusal gives no
-    reason for more nodes than it can hold for. What changed lately counts either way, and so does each pod without a
-    node, which may be on its way there. The law judges only bindings and refusals by schedulers of this run. It does
-    not judge a resource that the node has never offered: a scheduler that is asked for one may translate it."""
+    when they were created. Cpu, memory, selectors, affinity to nodes and taints are read from the objects. A refusal
+    gives no reason for more nodes than it can hold for. What changed lately counts either way, and so does each pod
+    without a node, which may be on its way there. The law judges only bindings and refusals by schedulers of this run.
+    It does not judge a resource that the node has never offered: a scheduler that is asked for one may translate it."""
 
     number = 25
     name = "a pod is bound where what it asks for is free, and refused where it is not"

@@ -55,8 +55,8 @@ class _Pod(Struct):
 class PodConditions(Invariant[ObservedState]):
     """All changes of one write have one moment, so the law compares a pod's conditions once that moment has passed. A
     ready pod runs, is scheduled and initialized, and its containers are ready. A pod that has ended is not ready. Each
-    condition has a reason that a kubelet gives, and those of an end stand at all conditions at once. A pod runs because
-    a container has started, and has ended because its kubelet ended or rejected it. What a kubelet did shows on the pod
+    condition has a reason that a kubelet gives. All conditions of an ended pod change together. A pod runs because a
+    container has started, and has ended because its kubelet ended or rejected it. What a kubelet did shows on the pod
     within moments, while the kubelet is there."""
 
     number = 20

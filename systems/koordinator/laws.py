@@ -325,8 +325,8 @@ class AloneMeansAlone(_BookLaw):
 
 
 class BrokenIsShown(_BookLaw):
-    """A Device names the error of a GPU next to its health (``node.koordinator.sh/xid``), and no other GPU has one.
-    An XID that no program causes breaks its GPU until the driver is bound anew, or the GPU is mended (contract host.md
+    """A Device names the error of a GPU next to its health (``node.koordinator.sh/xid``), and no other GPU has one. An
+    XID that no program causes breaks its GPU until the driver is bound again, or the GPU is mended (contract host.md
     section 3)."""
 
     number = 56

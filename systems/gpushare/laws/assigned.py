@@ -15,9 +15,9 @@ _WITHIN_S = 10.0
 
 
 class AssignedOnce(Invariant[RunState]):
-    """``ASSIGNED`` is the device plugin's report that all containers of the pod were given their memory. A pod uses
-    one GPU at most (contract gpushare.md, non-goals), so that a kubelet that asks the plugin which slices it prefers
-    gives a container slices of one GPU: the one that was promised to its pod, as long as that has enough of them."""
+    """``ASSIGNED`` is the device plugin's report that all containers of the pod were given their memory. A pod uses one
+    GPU at most (contract gpushare.md, non-goals). A kubelet asks the plugin which slices it prefers. Its containers
+    therefore get slices of the promised GPU, while that GPU has enough."""
 
     number = 42
     name = "a pod is given memory of the GPU promised to it, and is then called assigned"

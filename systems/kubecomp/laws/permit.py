@@ -40,7 +40,7 @@ class _Hold(Struct, frozen=True):
 class PermitEnds(Invariant[RunState]):
     """A pod that is annotated for a node is bound, or released with its annotations cleared, within Permit's bound. The
     bound grows with the number of devices that the pod lacks. A pod that is released because of the bound was held for
-    exactly that long. A pod whose node shows enough devices for it, and for all others there, is bound at once."""
+    exactly that long. A pod is bound as soon as its node shows enough devices for all pods there."""
 
     number = 35
     name = "Permit's bound grows as configured, and ends"

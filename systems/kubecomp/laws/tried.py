@@ -24,9 +24,9 @@ _SCHEDULED = 8
 class WaitIsServed(Invariant[RunState]):
     """PreFilter lets a pod wait only where its pool has as many free devices as it asks for. While Permit holds the
     pod, Reconfig-Mgr asks for a device, moves one, or reports that it was refused. It begins after the next reading of
-    its chassis. The law judges the first wait while no request stands and no move is under way; later ones when they
-    time out, as refusals put devices off. It does not judge a wait in which a component or a chassis was down, or a
-    fault kept a component from knowing."""
+    its chassis. The law judges a wait early if no request stands and no move is under way. It judges other waits when
+    they time out, because refusals delay them. It does not judge a wait in which a component or a chassis was down, or
+    a fault kept a component from knowing."""
 
     number = 86
     name = "while a pod waits for devices, one is asked for or moved"

@@ -10,6 +10,7 @@ from mews.harness.invariants.bounds import Bounds
 from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.kubelet_reports import KubeletReports
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.reservations import ReservationsEnd
@@ -19,11 +20,15 @@ from mews.kube.system.journal import Line
 from tests.harness.invariants.test_report_laws import (
     CHANGED,
     FIRED,
+    KUBELET,
     READY,
+    STARTS,
     SYSTEMS,
     Said,
+    condition,
     firsts,
     judged,
+    kubelet,
     node,
     pod,
     told,
@@ -276,3 +281,36 @@ def test_a_job_waits_longer_after_each_failure(between: list[Said], made_s: floa
     ]
     found = [each for each in judged(ControllerReports(), said) if "must pass" in each.what]
     assert firsts(found) == [len(said) - 2] * named
+
+
+RUNS = [line for line in STARTS if line[3] != "pod-ended"]
+DELETED = pod(20, "deleting", grace_s=30, finalizers=[])
+ENDS = kubelet(25, "pod-ended", pod="default/a", uid="u")
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        pytest.param([condition(5, "Ready", "True"), DELETED], True, id="nobody was killed"),
+        pytest.param(
+            [condition(5, "Ready", "True"), DELETED, told(21, KUBELET, "Killing", "Stopping container main")],
+            False,
+            id="killed",
+        ),
+        pytest.param([condition(5, "Ready", "False"), DELETED], False, id="none ran"),
+        pytest.param(
+            [condition(5, "Ready", "True"), DELETED, condition(22, "Ready", "False", "PodCompleted")],
+            False,
+            id="ended by itself",
+        ),
+        pytest.param([condition(5, "Ready", "True")], False, id="not deleted"),
+        pytest.param(
+            [condition(5, "Ready", "True"), DELETED, (22.0, "component", KUBELET, "started", {})],
+            False,
+            id="a new kubelet",
+        ),
+    ],
+)
+def test_containers_of_a_ready_pod_are_killed_before_it_is_ended(said: list[Said], named: bool) -> None:
+    stream = [*RUNS, *said, ENDS]
+    assert firsts(judged(KubeletReports(), stream)) == [len(stream) - 1] * named

@@ -135,6 +135,7 @@ GONE = of("b", "deleted", 6)
         pytest.param([RESERVED, ENDED], [], id="one uses it"),
         pytest.param([RESERVED, ENDED, GONE, claim(7, "claim-reserved", pods=["d"])], [], id="another one has it"),
         pytest.param([RESERVED, ENDED, GONE, of("b", "created", 8)], [], id="one of the name came"),
+        pytest.param([RESERVED, ENDED, GONE, of("b", "created", 8), of("b", "deleted", 9)], [4], id="and went"),
         pytest.param([RESERVED, ENDED, GONE, (7.0, "component", "controller", "killed", {})], [], id="nobody is there"),
     ],
 )

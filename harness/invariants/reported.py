@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, RunState
 from mews.kube.system.reported_acts import ReportedActs
 
+_REGISTERED = "RegisteredNode"
 _ACTS = {
     ("DisruptionTarget", "True", "PreemptionByScheduler"): ("Preempted",),
     ("DisruptionTarget", "True", "DeletionByTaintManager"): ("TaintManagerEviction",),
@@ -27,7 +30,7 @@ def _condition(line: Line) -> tuple[str, ...]:
 
 
 def _made(line: Line) -> tuple[str, ...]:
-    return ("RegisteredNode",) if line.actor.startswith("node/") else ()
+    return (_REGISTERED,) if line.actor.startswith("node/") else ()
 
 
 class Reports(ReportedActs):
@@ -51,3 +54,29 @@ class Reports(ReportedActs):
         | {("component", event) for event in ("started", "killed", "crashed")}
     )
     acts = MappingProxyType({("api", "condition"): _condition, ("api", "created"): _made})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unregistered: list[Breach] = []
+        """Of nodes, until a node's taints are changed: a cluster without that controller reports no node."""
+        self._is_tended = False
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Take in what is done, and what is reported."""
+        if line.event == "taints" and not line.fields["taints"]:
+            self._is_tended = True
+        yield from self._of_controllers(super().on_line(line, state))
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge what nobody has reported in its moment."""
+        yield from self._of_controllers(super().on_time(t, state))
+
+    def _of_controllers(self, found: Iterable[Breach]) -> Iterator[Breach]:
+        for breach in found:
+            if breach.key[1] == _REGISTERED:
+                self._unregistered.append(breach)
+            else:
+                yield breach
+        if self._is_tended and self._unregistered:
+            yield from self._unregistered
+            self._unregistered = []

@@ -38,7 +38,6 @@ LATER = (2.0, "pod/default/b", "deleted", {})
         (Reports, condition(1, NODE, "Ready", "True", "KubeletReady"), "NodeReady"),
         (Reports, condition(1, NODE, "Ready", "Unknown", "NodeStatusUnknown"), "NodeNotReady"),
         (Reports, condition(1, POD, "Ready", "False", ""), "NodeNotReady"),
-        (Reports, (1.0, NODE, "created", {"allocatable": {}}), "RegisteredNode"),
         (Announced, condition(1, JOB, "Stalled", "True", "FailedCreatePod"), "FailedCreatePod"),
         (Announced, condition(1, JOB, "Succeeded", "True", "TFJobSucceeded"), "TFJobSucceeded"),
         (Announced, (1.0, JOB, "state", {"state": "RUNNING", "workers": 2}), "Placed"),
@@ -58,6 +57,14 @@ def test_the_last_line_of_the_moment_that_came_without_the_event_is_named() -> N
     assert numbers(breaches(Reports(), [TAKEN, GONE, LATER])) == [(1, 0)]
     other = said(1, "pod/default/b", "Other")
     assert numbers(breaches(Reports(), [TAKEN, GONE, said(1, POD, "Killing"), other, LATER])) == [(2, 0)]
+
+
+def test_a_node_is_reported_where_a_controller_tends_nodes() -> None:
+    made, kept = (1.0, NODE, "created", {"allocatable": {}}), said(1, NODE, "NodeReady")
+    tended = (3.0, NODE, "taints", {"taints": []})
+    assert numbers(breaches(Reports(), [made, kept, LATER, tended])) == [(1, 0)]
+    assert not breaches(Reports(), [made, kept, LATER, (3.0, NODE, "taints", {"taints": ["k:NoSchedule"]})])
+    assert not breaches(Reports(), [made, said(1, NODE, "RegisteredNode"), LATER, tended])
 
 
 def test_only_the_first_of_a_reason_is_news() -> None:

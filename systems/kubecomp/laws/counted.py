@@ -18,8 +18,8 @@ _KNOWN_S = 5.0
 
 class PoolIsCounted(Invariant[RunState]):
     """PreFilter counts the devices of each pool, less what pods ask that are bound to its nodes or wait for devices
-    there. It refuses a pod with the largest number that is left. The law counts only devices that plugins have
-    announced for a while, and so counts too few rather than too many."""
+    there, or waited until a moment ago. It refuses a pod with the largest number that is left. The law counts only
+    devices that plugins have announced for a while, and so counts too few rather than too many."""
 
     number = 99
     name = "a pod is refused for want of devices only where its pools have too few"
@@ -70,6 +70,8 @@ class PoolIsCounted(Invariant[RunState]):
         there = sum(len(each.fields["healthy"]) for each in lists if each and line.t - each.t > _KNOWN_S)
         for actor, pod in self._board.pods.items():
             is_over = pod.ended is not None and line.t - pod.ended.t > _KNOWN_S
-            if actor != line.fields["object"] and not is_over and {pod.node, pod.target} & {*nodes}:
+            was_held = pod.cleared is not None and pod.bound is None and line.t - pod.cleared.t <= _KNOWN_S
+            is_there = was_held or bool({pod.node, pod.target} & {*nodes})
+            if actor != line.fields["object"] and is_there and not is_over:
                 there -= int(pod.requests.get(self._resource, 0))
         return there

@@ -223,14 +223,20 @@ def test_a_pod_that_was_held_for_as_long_as_it_may_wants_nothing_any_more(cleare
         pytest.param(2, [], [], id="as it says"),
         pytest.param(1, [{"node": "host-2"}], [], id="one is taken"),
         pytest.param(1, [{"name": "w"}], [], id="one is waited for"),
+        pytest.param(1, [{"name": "w", "until_s": 5.5}], [], id="one was waited for"),
+        pytest.param(1, [{"name": "w", "until_s": 0.5}], [("event", "devices")], id="one was waited for long ago"),
     ],
 )
 def test_a_pod_is_refused_only_where_its_pools_have_too_few(counted, others, named):
     story = Story()
     for other in others:
+        until_s = other.pop("until_s", None)
         story.create(**{"name": "o", **other})
         if "node" not in other:
             story.note(**other)
+        if until_s is not None:
+            story.at(until_s)
+            story.note(other["name"], node="")
     story.at(6.0)
     story.create(asks=3)
     words = f"0/2 nodes are available: Pod p requires 3 GPU but only {counted} GPU in the pool.."
@@ -262,7 +268,9 @@ def test_a_pod_is_bound_once_its_node_shows_enough(shown, then, named):
     assert story.found(35) == named
 
 
-@pytest.mark.parametrize(("asked_s", "named"), [(4.0, []), (14.0, [("asked", "event")])])
+@pytest.mark.parametrize(
+    ("asked_s", "named"), [(4.0, []), (9.0, []), (10.0, [("asked", "event")]), (14.0, [("asked", "event")])]
+)
 def test_a_device_is_asked_for_when_something_causes_it(asked_s, named):
     story = a_story()
     story.at(asked_s)

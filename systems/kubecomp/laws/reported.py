@@ -30,8 +30,8 @@ class _Refusal(Struct):
 
 class WaitIsReported(ReportedActs):
     """The scheduler writes onto a pod which node is to be composed for it, and reports this by an event. Reconfig-Mgr
-    reports a refusal in the moment in which it asks the device back. The same words about the same pod are no
-    news."""
+    reports a refusal for which the host names a reason, in the moment in which it asks the device back. The same words
+    about the same pod are no news."""
 
     number = 98
     name = "a pod that waits for devices has an event that says so, and one for each refusal"
@@ -69,6 +69,8 @@ class WaitIsReported(ReportedActs):
         asked = self._board.withdrawal(line.fields["gpuid"], line.fields["request"])
         if asked is None or asked.refused is None or asked.consents or self._down:
             return
+        if not asked.refused.fields["reason"]:
+            return  # its host would give it, and a pod has it
         words = f"{asked.gpuid} cannot be taken from {asked.node}: {asked.refused.fields['reason']}"
         if words not in self._reported_words:
             self._refusals.append(_Refusal(words, line))

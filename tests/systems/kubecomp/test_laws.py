@@ -165,10 +165,10 @@ def test_a_node_does_not_refuse_what_it_has_consented_to():
         assert story.found(38) == found
 
 
-def refusal(story, *, reported=True):
+def refusal(story, *, reported=True, reason="held"):
     story.withdrawal("asked")
     story.at(1.0)
-    story.withdrawal("refused", reason="held")
+    story.withdrawal("refused", reason=reason)
     story.withdrawal("asked-back")
     if reported:
         words = "0-a cannot be taken from host-2: held"
@@ -182,6 +182,9 @@ def test_a_refusal_is_reported_as_the_device_is_asked_back():
     story = a_story()
     refusal(story, reported=False)
     assert story.found(98) == [("asked", "asked-back")]
+    story = a_story()
+    refusal(story, reported=False, reason="")
+    assert story.found(98) == []
     story = a_story()
     refusal(story)
     assert story.found(98) == []

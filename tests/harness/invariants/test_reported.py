@@ -67,6 +67,15 @@ def test_a_node_is_reported_where_a_controller_tends_nodes() -> None:
     assert not breaches(Reports(), [made, said(1, NODE, "RegisteredNode"), LATER, tended])
 
 
+def test_a_pod_that_is_preempted_bears_the_condition_before_it_is_deleted() -> None:
+    event = said(1, POD, "Preempted")
+    assert numbers(breaches(Reports(), [GONE, event])) == [(0, None)]
+    assert not breaches(Reports(), [TAKEN, GONE, event])
+    assert not breaches(Reports(), [event])  # one that waited at Permit is not deleted
+    again = [TAKEN, GONE, event, (2.0, POD, "deleted", {}), (3.0, POD, "created", {}), GONE]
+    assert numbers(breaches(Reports(), [*again, said(4, POD, "Preempted")])) == [(5, None)]
+
+
 def test_only_the_first_of_a_reason_is_news() -> None:
     again = condition(5, POD, "DisruptionTarget", "True", "PreemptionByScheduler")
     assert not breaches(Reports(), [TAKEN, said(1, POD, "Preempted"), again], until=9)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mews.kube.system.invariant import Breach, RunState
 from mews.kube.system.journal import Line
-from mews.systems.gpushare.journal import GPUS, WITHHELD
+from mews.systems.gpushare.journal import GPUS, UNHEALTHY, WITHHELD
 
 MENDED = "mended"
 """Of whoever mends broken GPUs of a node (``mews.systems.remediation.journal``)."""
@@ -26,9 +26,11 @@ class _Owed(Struct):
 class SharedAgain:
     """Given the lines of ledgers and ``mended``, it finds GPUs that a plugin keeps back though they were mended."""
 
-    events = frozenset({("api", MENDED), ("api", GPUS), ("api", WITHHELD), ("api", "unhealthy")})
+    events = frozenset({("api", MENDED), ("api", GPUS), ("api", WITHHELD), ("api", UNHEALTHY)})
 
     def __init__(self) -> None:
+        self._order: dict[str, tuple[str, ...]] = {}
+        """Node -> its GPUs, by index."""
         self._kept: dict[tuple[str, str], frozenset[str]] = {}
         """Node and event -> the GPUs that it keeps back."""
         self._owed: dict[tuple[str, str], _Owed] = {}
@@ -41,8 +43,13 @@ class SharedAgain:
             if self._is_kept(node, gpu):
                 self._owed[node, gpu] = _Owed(line)
             return
-        if line.event in (GPUS, WITHHELD):
+        if line.event == UNHEALTHY:
+            order = self._order.get(node, ())
+            self._kept[node, UNHEALTHY] = frozenset(order[i] for i in line.fields["indices"] if i < len(order))
+        else:
             self._kept[node, line.event] = frozenset(line.fields["unusable" if line.event == GPUS else "gpus"])
+        if line.event == GPUS:
+            self._order[node] = tuple(line.fields["gpus"])
         for (where, gpu), owed in list(self._owed.items()):
             if where == node and not self._is_kept(node, gpu):
                 del self._owed[where, gpu]
@@ -60,4 +67,4 @@ class SharedAgain:
                     yield Breach((node, gpu, "mended"), what, last, after=owed.mended, due_s=owed.mended.t)
 
     def _is_kept(self, node: str, gpu: str) -> bool:
-        return any(gpu in self._kept.get((node, event), ()) for event in (GPUS, WITHHELD))
+        return any(gpu in self._kept.get((node, event), ()) for event in (GPUS, WITHHELD, UNHEALTHY))

@@ -156,6 +156,8 @@ MENDED = (5.0, "remediation/n1", "mended", {"gpu": "G0", "number": 1})
         pytest.param([gpus(0, "G0"), MENDED, ledgers(5, "withheld", gpus=[])], (2, 1), id="something else does"),
         pytest.param([gpus(0, "G0"), MENDED, gpus(5)], None, id="it is shared"),
         pytest.param([gpus(0, "G1"), MENDED], None, id="it was"),
+        pytest.param([gpus(0), ledgers(1, "unhealthy", indices=[0]), MENDED], (2, 2), id="marked"),
+        pytest.param([gpus(0), ledgers(1, "unhealthy", indices=[1]), MENDED], None, id="another one is marked"),
         pytest.param(
             [gpus(0), ledgers(1, "withheld", gpus=["G0"]), MENDED, ledgers(6, "withheld", gpus=[])], None, id="withheld"
         ),

@@ -17,9 +17,9 @@ _KNOWN_S = 5.0
 
 
 class PoolIsCounted(Invariant[RunState]):
-    """PreFilter counts the devices of each pool, less what pods ask that are bound to its nodes or wait for devices
-    there, or waited until a moment ago. It refuses a pod with the largest number that is left. The law counts only
-    devices that plugins have announced for a while, and so counts too few rather than too many."""
+    """PreFilter counts the devices of each pool, less what pods ask for that are bound to its nodes or wait for devices
+    there. A pod that has just given up waiting still counts. It refuses a pod with the largest number that is left. The
+    law counts only devices that plugins have announced for a while, and so counts too few rather than too many."""
 
     number = 99
     name = "a pod is refused for want of devices only where its pools have too few"

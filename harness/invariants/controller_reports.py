@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mews.harness.invariants.first_to_go import FirstToGo
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.invariants.job_retries import JobRetries
 from mews.harness.journal import Line
@@ -57,6 +58,7 @@ class ControllerReports(Invariant[ObservedState]):
         """ReplicaSet -> how many pods it is to have, by its Deployment's last event."""
 
         self._retries = JobRetries()
+        self._first_to_go = FirstToGo()
         self._unreported: dict[str, list[Line]] = {}
         """Pod that is to be reported -> the line of its making, and the next one about it."""
         self._names: set[str] = set()
@@ -82,6 +84,8 @@ class ControllerReports(Invariant[ObservedState]):
         """Judge what a controller says."""
         if state.bounds.lag_s:
             return  # events and pods come from watches of their own
+        if line.layer == "api" and line.actor.startswith("pod/"):
+            self._first_to_go.take(line)
         if line.event == "condition":
             self._retries.ends(line)
         elif line.layer == "step":
@@ -162,6 +166,8 @@ class ControllerReports(Invariant[ObservedState]):
             what = f"{owner} says {line.fields['message']!r}, and {pod} was not {events[0]} then"
             yield Breach((pod, str(line.number)), what, line, after=done)
         elif line.fields["reason"] == "SuccessfulDelete" and made is not None and made[0] == owner:
+            others = (each for each, (whose, _) in self._made.items() if whose == owner and each != pod)
+            yield from self._first_to_go.deleted(owner, pod, others, done)
             ordered = self._ordered is not None and self._ordered.number > made[1].number
             if done.t - made[1].t <= MOMENTS_S and not ordered:
                 what = (

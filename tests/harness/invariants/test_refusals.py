@@ -315,3 +315,25 @@ ENDS = kubelet(25, "pod-ended", pod="default/a", uid="u")
 def test_containers_of_a_ready_pod_are_killed_before_it_is_ended(said: list[Said], named: bool) -> None:
     stream = [*RUNS, *said, ENDS]
     assert firsts(judged(KubeletReports(), stream)) == [len(stream) - 1] * named
+
+
+def shrinks(deleted: str, *, ready: tuple[str, ...], t: float = 30.0) -> list[Said]:
+    """A ReplicaSet of two pods that run, of which these are ready, deletes one of them."""
+    said: list[Said] = []
+    for name in ("a", "b"):
+        about = told(0, "replicaset-controller", "SuccessfulCreate", f"Created pod: {name}", "replicaset/default/r")
+        said += [of(name, "created", 0, node="", phase="Pending"), about, of(name, "bound", 1, node="n1")]
+        said += [of(name, "phase", 2, phase="Running", reason="")]
+        status = "True" if name in ready else "False"
+        said += [of(name, "condition", 3, type="Ready", status=status, reason="")]
+    words = told(t, "replicaset-controller", "SuccessfulDelete", f"Deleted pod: {deleted}", "replicaset/default/r")
+    return [*said, of(deleted, "deleting", t, grace_s=1, finalizers=[]), words]
+
+
+def test_a_replicaset_that_shrinks_deletes_first_what_is_not_ready() -> None:
+    assert firsts(judged(ControllerReports(), shrinks("a", ready=("a",)))) == [10]
+    assert judged(ControllerReports(), shrinks("b", ready=("a",))) == []
+    assert judged(ControllerReports(), shrinks("a", ready=("a", "b"))) == []
+    assert judged(ControllerReports(), shrinks("a", ready=("a",), t=3.5)) == []  # it may not have been seen
+    leaving = of("b", "deleting", 20, grace_s=30, finalizers=[])
+    assert judged(ControllerReports(), [*shrinks("a", ready=("a",))[:-2], leaving, *shrinks("a", ready=())[-2:]]) == []

@@ -99,7 +99,7 @@ class Engine(Struct):
             report = "".join(traceback.format_exception(error))
             wall_s = time.monotonic() - began_s
             run = self.broken(scenario, seed, f"{type(error).__name__}: {error}", report=report, wall_s=wall_s)
-            return _as_far_as(_after_last(run, opened[0]), scenario, opened[0]) if opened else run
+            return _as_far_as(_after_last(run, opened[0]), scenario, opened[0]) if opened else _not_opened(run)
 
     def attempt(self, scenario: Scenario, seed: int) -> Run:
         """The same as one of several: what this machine lacks for it skips it, and what is found wrong with its files
@@ -180,6 +180,16 @@ def _after_last(run: Run, cluster: Cluster) -> Run:
     last = {"line": lines[-1].number, **lines[-1].as_dict()}
     reason = f"{run.result.reason} (after line {last['line']}: {last['actor']} {last['event']})"
     return replace(run, result=replace(run.result, reason=reason, failure={"line": last}))
+
+
+def _not_opened(run: Run) -> Run:
+    """The run whose cluster could not even be made, with the one line that says so."""
+    from mews.harness.journal import Line
+
+    fields = {"step": 0, "do": "start", "reason": run.result.reason}
+    line = Line(0, 0.0, "step", run.result.scenario, "failed", fields)
+    failure = {"line": {"line": line.number, **line.as_dict()}}
+    return replace(run, result=replace(run.result, failure=failure), lines=[line])
 
 
 def _as_far_as(run: Run, scenario: Scenario, cluster: Cluster) -> Run:

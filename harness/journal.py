@@ -82,6 +82,7 @@ of the device are up and it answers)::
                <kind>/…        what a system writes of the kinds that it installs: its ``journal.py``
                <component>     event             type, reason, object (pod/default/a), message; the first of its kind
     component  <component>     started, killed, crashed (cause; output of a program: its last lines)
+                               failed            cause, place: an error of its own program, after which it goes on
     fault      chassis/A,      added             fault (its ID), kind, spec {parameters and conditions as given},
                                                  count (how often it may fire; None: no limit)
                host/host-1     fired             fault, kind, excuses {invariant: seconds from now on}, …

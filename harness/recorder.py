@@ -229,14 +229,21 @@ class Records(logging.Handler):
     """Collects what components log, beside the journal: structured records by their event, warnings as ``log``.
 
     The actor is the logger's name below ``prefix``; the layer is ``scheduler`` for schedulers, else ``component``.
+    ``failed`` is told of the exceptions that components log.
     Between ``begin`` and ``end`` it gets them from INFO on; to the loggers above goes what those want by their own
     level, so that nobody who collects logs (pytest does) gets hundreds of lines that nobody asked for.
     """
 
-    def __init__(self, elapsed: Callable[[], float], prefix: str = "mews.run.") -> None:
+    def __init__(
+        self,
+        elapsed: Callable[[], float],
+        prefix: str = "mews.run.",
+        failed: Callable[[str, BaseException], None] = lambda actor, error: None,
+    ) -> None:
         super().__init__(logging.INFO)
         self.journal = Journal(elapsed)
         self._prefix = prefix
+        self._failed = failed
         self._logger = logging.getLogger(prefix.removesuffix("."))
 
     def begin(self) -> None:
@@ -260,6 +267,9 @@ class Records(logging.Handler):
             self.journal.write(layer, actor, str(event), **getattr(record, "fields", {}))
         elif record.levelno >= logging.WARNING:
             self.journal.write(layer, actor, "log", level=record.levelname.lower(), message=record.getMessage())
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            self._failed(actor, error)
         self._pass_on(record)
 
     def _pass_on(self, record: logging.LogRecord) -> None:

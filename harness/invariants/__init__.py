@@ -18,8 +18,10 @@
 24 a fault that fires shows its effect                    ``fault_effects``
 25 a pod is bound where what it asks for is free          ``placements``
 26 a kubelet does nothing before it can have seen why     ``kubelet_spans``
+27 no component fails over its work                       ``own_failures``
 28 a node's taints say what its Ready condition says      ``node_taints``
 29 one device, one claim, one node at every moment        ``single_claim``
+49 a claim is free once its pods are over                 ``reservations``
 70 a host's layers rise and fall in their order           ``host_layers``
 71 a device leaves its host unused, or is lost            ``departures``
 72 a fault fires when it was declared to, and as often    ``fault_counts``

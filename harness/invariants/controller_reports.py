@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mews.harness.invariants.first_to_go import FirstToGo
 from mews.harness.invariants.invariant import ObservedState
+from mews.harness.invariants.job_retries import JobRetries
 from mews.harness.journal import Line
 from mews.kube.api.objects import Object, uid_of
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant
@@ -34,14 +36,15 @@ class ControllerReports(Invariant[ObservedState]):
     """The law judges the events of ReplicaSets, Jobs, DaemonSets and StatefulSets. Each pod that one of them owns was
     reported in the moment in which it was made. A controller that makes a pod and deletes it within a moment, though
     nobody has asked for fewer, runs in circles. A ReplicaSet has no more pods than its Deployment scaled it to. The law
-    does not judge a ReplicaSet whose scale somebody has changed since."""
+    does not judge a ReplicaSet whose scale somebody has changed since. A Job makes no pod during the back-off after its
+    last failures."""
 
     number = 22
     name = "a controller's events say what it did, and it keeps the pods that it makes"
     of_time = True
     ours_alone = True
     events = frozenset(
-        {("api", event) for event in ("created", "bound", "phase", "deleting", "deleted", "event")}
+        {("api", event) for event in ("created", "bound", "phase", "condition", "deleting", "deleted", "event")}
         | {("step", "begun"), ("component", "killed"), ("component", "crashed")}
     )
 
@@ -54,6 +57,8 @@ class ControllerReports(Invariant[ObservedState]):
         self._scales: dict[str, tuple[int, Line]] = {}
         """ReplicaSet -> how many pods it is to have, by its Deployment's last event."""
 
+        self._retries = JobRetries()
+        self._first_to_go = FirstToGo()
         self._unreported: dict[str, list[Line]] = {}
         """Pod that is to be reported -> the line of its making, and the next one about it."""
         self._names: set[str] = set()
@@ -80,7 +85,11 @@ class ControllerReports(Invariant[ObservedState]):
         """Judge what a controller says."""
         if state.bounds.lag_s:
             return  # events and pods come from watches of their own
-        if line.layer == "step":
+        if line.layer == "api" and line.actor.startswith("pod/"):
+            self._first_to_go.take(line)
+        if line.event == "condition":
+            self._retries.ends(line)
+        elif line.layer == "step":
             self._ordered = line
             self._scales.clear()
         elif line.event == "event":
@@ -93,6 +102,8 @@ class ControllerReports(Invariant[ObservedState]):
             self._unreported.clear()  # one that has died says nothing
         elif line.actor.startswith("pod/"):
             self._note(line)
+            if line.event == "deleted":
+                self._retries.gone(line.actor)
             if line.event == "bound":
                 return
             if line.event == "phase" and line.fields["phase"] not in ("Succeeded", "Failed"):
@@ -147,6 +158,7 @@ class ControllerReports(Invariant[ObservedState]):
         if line.fields["reason"] == "SuccessfulCreate" and done is not None:
             self._made[pod] = owner, done
             yield from self._more_than_asked(owner, done)
+            yield from self._retries.made(owner, pod, done)
         if (
             done is None
             or line.t - done.t > MOMENTS_S
@@ -155,6 +167,8 @@ class ControllerReports(Invariant[ObservedState]):
             what = f"{owner} says {line.fields['message']!r}, and {pod} was not {events[0]} then"
             yield Breach((pod, str(line.number)), what, line, after=done)
         elif line.fields["reason"] == "SuccessfulDelete" and made is not None and made[0] == owner:
+            others = (each for each, (whose, _) in self._made.items() if whose == owner and each != pod)
+            yield from self._first_to_go.deleted(owner, pod, others, done)
             ordered = self._ordered is not None and self._ordered.number > made[1].number
             if done.t - made[1].t <= MOMENTS_S and not ordered:
                 what = (

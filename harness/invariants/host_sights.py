@@ -25,7 +25,8 @@ class _Owed(Struct):
 class HostSights(Invariant[ObservedState]):
     """A running host sees that a device is attached or detached, or that its link goes down. Its line about this comes
     in the same moment, because it gets a hot-plug interrupt (contract host.md). The breach names the line that came in
-    its place. The law does not judge a chassis whose events a fault holds back."""
+    its place. A host shows the devices that it has from the start (its line ``table``) before its node is there. The
+    law does not judge a chassis whose events a fault holds back."""
 
     number = 96
     name = "a host sees what its chassis does to its devices"
@@ -50,7 +51,16 @@ class HostSights(Invariant[ObservedState]):
             self._note_power(line.actor.partition("/")[2], line)
         elif line.layer == "fault" and line.fields["kind"] == HELD_BACK:
             self._held_back.add(line.actor)
+        elif line.event == "created" and line.actor.startswith("node/"):
+            found = (*found, *self._node(line, state))
         return found
+
+    def _node(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        host = line.actor.partition("/")[2]
+        if host in state.world.seen or state.bounds.lag_s:
+            return
+        if any(device.host == host for device in state.world.devices.values()):
+            yield Breach((host, "table"), f"node {host} is there, and its host has shown no table of its devices", line)
 
     def _follow(self, line: Line) -> Iterable[Breach]:
         for owed in self._owed.values():

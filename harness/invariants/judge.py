@@ -28,12 +28,14 @@ from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.offered import Offered
 from mews.harness.invariants.orderly import Orderly
+from mews.harness.invariants.own_failures import OwnFailures
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
 from mews.harness.invariants.prompted import Prompted
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.reported import Reports
+from mews.harness.invariants.reservations import ReservationsEnd
 from mews.harness.invariants.scheduled import Scheduled
 from mews.harness.invariants.scheduler_reports import SchedulerReports
 from mews.harness.invariants.silent_nodes import SilentNodes
@@ -72,8 +74,10 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     24: FaultEffects,
     25: Placements,
     26: KubeletSpans,
+    27: OwnFailures,
     28: NodeTaints,
     29: SingleClaim,
+    49: ReservationsEnd,
     70: HostLayers,
     71: Departures,
     72: FaultCounts,
@@ -200,11 +204,16 @@ class InvariantJudge:
         self._found.add(finding)
         if not self.state.windows.excused(law.number, t, breach.device):
             overdue = None if breach.due_s is None else self._first_after(breach.due_s)
+            overdue = overdue if breach.due_after is None else self._next_to(breach.due_after)
             violation = Violation(
                 law.number, law.name, breach.what, t, breach.first, breach.after, breach.known, overdue=overdue
             )
             (self.known if breach.known else self.violations).append(violation)
             self._report(violation)
+
+    def _next_to(self, line: Line) -> Line | None:
+        """The line that came directly after that one, where it is remembered."""
+        return next((each for each in self._recent if each.number > line.number), None)
 
     def _first_after(self, t: float) -> Line | None:
         """The first line after that moment, where the lines back to then are remembered."""

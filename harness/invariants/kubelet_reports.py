@@ -13,7 +13,7 @@ from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
 _KUBELET = "kubelet/"
-_REPORTED = ("Pulled", "Created", "Started")
+_REPORTED = ("Pulled", "Created", "Started", "Killing")
 Slot = tuple[str, str, str]
 """A pod's uid, its container, the resource."""
 
@@ -34,6 +34,8 @@ class _Node(Struct):
         self.given = {slot: given for slot, given in self.given.items() if slot[0] != uid}
 
 
+_BY_ITSELF = frozenset({"PodCompleted", "PodFailed"})
+"""Why a pod is not ready whose containers have ended before they were killed."""
 _REPORTED_FAILURES = 11
 """So many failures of a pod are reported, with two events each: of more than 25 on one object a client drops what comes
 (client-go's ``tools/record/events_cache.go``, ``defaultSpamBurst``)."""
@@ -42,7 +44,9 @@ _REPORTED_FAILURES = 11
 class KubeletReports(Invariant[ObservedState]):
     """A kubelet's list of devices comes from a plugin that registered since the kubelet began. Before a container
     starts on allocated devices, the checkpoint contains exactly what was allocated. A container that starts was pulled
-    and created before. Its start is reported in the same moment, and each of these steps has its event on the pod."""
+    and created before. Its start is reported in the same moment, and each of these steps has its event on the pod. The
+    containers of a pod that is deleted while it is ready are killed, with an event, before the pod is ended
+    (``killContainer`` of kuberuntime_container.go)."""
 
     number = 18
     name = "a kubelet's checkpoint and events say what it did"
@@ -56,7 +60,7 @@ class KubeletReports(Invariant[ObservedState]):
             ),
             *(("kubelet", event) for event in ("pod-ended", "rejected")),
             *(("component", event) for event in ("started", "killed", "crashed")),
-            *(("api", event) for event in ("event", "condition", "phase", "deleted")),
+            *(("api", event) for event in ("event", "condition", "phase", "deleting", "deleted")),
         }
     )
 
@@ -69,6 +73,9 @@ class KubeletReports(Invariant[ObservedState]):
         """Pod -> the first line about it since a start that is still to be reported: it came without the event."""
         self._seen: set[tuple[str, str]] = set()
         self._due_s = math.inf
+        self._ready: set[str] = set()
+        self._doomed: dict[str, Line] = {}
+        """Pods (uid) that were deleted while they were ready."""
         self._failures: Counter[str] = Counter()
         """Pod -> how often one of its containers could not be created."""
 
@@ -77,8 +84,7 @@ class KubeletReports(Invariant[ObservedState]):
         """Judge one word of a kubelet."""
         if line.layer == "api":
             if line.event != "event":
-                if line.event == "deleted":
-                    self._forget(str(line.fields.get("uid")))
+                self._pod(line, str(line.fields.get("uid")))
                 if self._unreported:
                     self._followed.setdefault(line.actor.removeprefix("pod/"), line)
             elif line.actor.startswith(_KUBELET):
@@ -105,6 +111,7 @@ class KubeletReports(Invariant[ObservedState]):
             case "container-started":
                 yield from self._started(node, line, state)
             case "pod-ended" | "rejected":
+                yield from self._ended(node, line, state)
                 node.forget(line.fields["uid"])
                 self._reported.pop(line.fields.get("pod", ""), None)
             case "started":
@@ -125,6 +132,26 @@ class KubeletReports(Invariant[ObservedState]):
             yield Breach((pod, str(line.number)), what, first, after=line, due_s=line.t)
         self._unreported.clear()
         self._followed.clear()
+
+    def _pod(self, line: Line, uid: str) -> None:
+        if line.event == "condition" and line.fields["type"] == "Ready":
+            (self._ready.add if line.fields["status"] == "True" else self._ready.discard)(uid)
+            if line.fields["reason"] in _BY_ITSELF:
+                self._doomed.pop(uid, None)
+        elif line.event == "deleting" and uid in self._ready and line.fields["grace_s"] > 0:
+            self._doomed[uid] = line
+        elif line.event == "deleted":
+            self._ready.discard(uid)
+            self._doomed.pop(uid, None)
+            self._forget(uid)
+
+    def _ended(self, node: _Node, line: Line, state: ObservedState) -> Iterator[Breach]:
+        pod, doomed = line.fields["pod"], self._doomed.pop(line.fields["uid"], None)
+        if doomed is None or not node.reports or state.bounds.lag_s or "Killing" in self._reported.get(pod, {}):
+            return
+        if node.begun is None or node.begun.number < doomed.number:
+            what = f"{pod} is ended, and no event Killing says that its containers were stopped"
+            yield Breach((line.fields["uid"], "killed"), what, line, after=doomed)
 
     def _forget(self, uid: str) -> None:
         """Of a pod that has left the API, by force, the devices are free at the next admission, whatever still runs

@@ -23,7 +23,8 @@ class LayerStrikes(Invariant[ObservedState]):
     chassis.md section 6). The fault must be in place, certain to fire, and neither spent nor ended. The layer then does
     not come up (``layer-cut``, ``driver-fails``) or takes longer (``layer-slow``). Or NVML does not know the GPU
     (``nvml-unknown-error``). A layer begins where the layer below has come up just before. The law claims nothing about
-    a layer that is tried again by hand. A device is ``stuck`` at a layer only if a fault fires on it."""
+    a layer that is tried again by hand. A device is ``stuck`` at a layer only if a fault fires on it. Once the last
+    fault on layers of its host is cleared, the layer comes up in the same moment."""
 
     number = 74
     name = "a fault on a layer of a host strikes the devices whose layer comes up"
@@ -40,12 +41,20 @@ class LayerStrikes(Invariant[ObservedState]):
         """The last line of a layer."""
         self._fired: dict[tuple[str, str], list[Line]] = {}
         """Host and GPUID -> what has fired on it since the last line of a layer."""
+        self._stuck: dict[Key, Line] = {}
+        self._freed: dict[Key, Line] = {}
+        """Devices that were stuck, and the line by which nothing keeps them any more."""
         self._doubts = Doubts()
         """Of this moment: a rescan says what it was after the layers that it brought up."""
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
-        """Judge what came up by itself."""
-        return self._doubts.settled(t)
+        """Judge what came up by itself, and what did not."""
+        yield from self._doubts.settled(t)
+        for key, cleared in [each for each in self._freed.items() if t > each[1].t]:
+            del self._freed[key]
+            if not state.bounds.lag_s:
+                what = f"{key[1]} stays stuck on {key[0]}, and nothing keeps it any more"
+                yield Breach((*key, str(cleared.number)), what, cleared, due_after=cleared)
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a layer that came up, or did not."""
@@ -53,9 +62,15 @@ class LayerStrikes(Invariant[ObservedState]):
             if line.event == "fired" and line.actor.startswith("host/"):
                 self._fired.setdefault((line.actor, str(line.fields.get("gpuid"))), []).append(line)
             self._faults.take(line)
+            if line.event == "cleared" and line.fields["kind"] in (_CUTS, _FAILS):
+                self._free(line)
             return
         if "gpuid" not in line.fields:
             self._last = {key: last for key, last in self._last.items() if key[0] != line.actor}
+            if line.event != "rescanned":
+                for known in (self._stuck, self._freed):
+                    for key in [key for key in known if key[0] == line.actor]:
+                        del known[key]
             self._doubts.explain(line)
             return
         key = line.actor, str(line.fields["gpuid"]), str(line.fields.get("bdf"))
@@ -64,12 +79,23 @@ class LayerStrikes(Invariant[ObservedState]):
         if line.event == "stuck" and not is_struck:
             what = f"{key[1]} is stuck at {line.fields['arrow']} on {line.actor}, and no fault has struck it"
             yield Breach((*key, str(line.number)), what, line, after=before)
+        self._freed.pop(key, None)
+        if line.event == "stuck":
+            self._stuck[key] = line
+        else:
+            self._stuck.pop(key, None)
         self._last[key] = line
         self._fired.pop(key[:2], None)
         if line.event in _ARROWS and before is not None and before.event in _ARROWS:
             for fault in self._faults.at(line.actor).values():
                 for breach in self._strikes(fault, line, before, fired):
                     self._doubts.add(line, breach)
+
+    def _free(self, line: Line) -> None:
+        others = self._faults.at(line.actor).values()
+        if any(fault.kind in (_CUTS, _FAILS, _SLOW) for fault in others):
+            return
+        self._freed |= {key: line for key in self._stuck if key[0] == line.actor}
 
     def _strikes(self, fault: DeclaredFault, line: Line, before: Line, fired: list[Line]) -> Iterator[Breach]:
         arrow = _ARROWS[line.event]

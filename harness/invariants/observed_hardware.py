@@ -103,7 +103,7 @@ class ObservedHardware(Struct):
             self._hardware(line)
         elif line.layer == "kubelet":
             self._kubelet(line)
-        elif line.layer == "component":
+        elif line.layer == "component" and line.event != "failed":
             self.lists.pop(line.actor.partition("/")[2], None)  # Its kubelet, or its plugins, begin anew.
         elif line.layer == "host":
             self._host(line)

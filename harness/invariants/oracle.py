@@ -103,11 +103,12 @@ class Oracle:
             self._look()
 
     async def finish(self) -> list[Violation]:
-        """Take a last look, stop listening, and return all violations."""
+        """Take a last look, stop listening, and return all violations: also of what happens as the last look ends."""
         try:
-            return await self.conclude()
+            await self.conclude()
         finally:
             await self.stop()
+        return list(self._judge.violations)
 
     async def conclude(self) -> list[Violation]:
         """Take a whole look now, and return all violations so far."""
@@ -120,10 +121,10 @@ class Oracle:
 
     async def stop(self) -> None:
         """Listen no more."""
-        self._stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._stop()
 
     def _write(self, violation: Violation) -> None:
         first = None if violation.first is None else violation.first.number

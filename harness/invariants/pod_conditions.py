@@ -19,6 +19,22 @@ SHOWN_S = 10.0
 
 _SCHEDULED, _INITIALIZED, _CONTAINERS, _READY = "PodScheduled", "Initialized", "ContainersReady", "Ready"
 _TERMINAL = ("Succeeded", "Failed")
+_UNKNOWN, _COMPLETED, _FAILED = "UnknownContainerStatuses", _OVER["Succeeded"], _OVER["Failed"]
+_NOT_READY = frozenset({"ContainersNotReady", _COMPLETED, _FAILED, _UNKNOWN})
+_REASONS = {
+    (_INITIALIZED, "True"): frozenset({"", _COMPLETED}),
+    (_INITIALIZED, "False"): frozenset({"ContainersNotInitialized", _UNKNOWN}),
+    (_READY, "True"): frozenset({""}),
+    (_READY, "False"): _NOT_READY | {"", "ReadinessGatesNotReady"},
+    (_CONTAINERS, "True"): frozenset({""}),
+    (_CONTAINERS, "False"): _NOT_READY,
+    ("PodReadyToStartContainers", "True"): frozenset({""}),
+    ("PodReadyToStartContainers", "False"): frozenset({""}),
+}
+"""Type and status of a condition of a kubelet -> its reasons (status/generate.go). The node life cycle controller calls
+pods of a silent node not ready without one."""
+_SAME = ((_COMPLETED, (_INITIALIZED, _READY, _CONTAINERS)), (_FAILED, (_READY, _CONTAINERS)))
+"""A reason -> the conditions that have it all at once: it follows from the phase of the pod."""
 
 
 class _Pod(Struct):
@@ -28,8 +44,8 @@ class _Pod(Struct):
     phase: str = ""
     node: str = ""
     conditions: dict[str, str] = field(default_factory=dict)
-    reason: str = ""
-    """Of its condition Ready."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Of its conditions."""
     started: Line | None = None
     ended: Line | None = None
     leaving: Line | None = None
@@ -38,9 +54,10 @@ class _Pod(Struct):
 
 class PodConditions(Invariant[ObservedState]):
     """All changes of one write have one moment, so the law compares a pod's conditions once that moment has passed. A
-    ready pod runs, is scheduled and initialized, and its containers are ready. A pod that has ended is not ready. A pod
-    runs because a container has started, and has ended because its kubelet ended or rejected it. What a kubelet did
-    shows on the pod within moments, while the kubelet is there."""
+    ready pod runs, is scheduled and initialized, and its containers are ready. A pod that has ended is not ready. Each
+    condition has a reason that a kubelet gives. All conditions of an ended pod change together. A pod runs because a
+    container has started, and has ended because its kubelet ended or rejected it. What a kubelet did shows on the pod
+    within moments, while the kubelet is there."""
 
     number = 20
     name = "a pod's conditions agree with its phase and with what its kubelet did"
@@ -108,8 +125,7 @@ class PodConditions(Invariant[ObservedState]):
             case "condition":
                 self._reports = True
                 pod.conditions[fields["type"]] = fields["status"]
-                if fields["type"] == _READY:
-                    pod.reason = str(fields.get("reason", ""))
+                pod.reasons[fields["type"]] = str(fields.get("reason", ""))
                 self._changed[uid] = line
                 self._pay(uid, f"{fields['type']} {fields['status']}")
             case "phase":
@@ -173,8 +189,23 @@ def _disagreement(pod: _Pod) -> str:
             return f"is Ready, and {f'{lacking[0]} is not True' if lacking else f'its phase is {pod.phase}'}"
     if pod.phase in _TERMINAL and "True" in (reported.get(_READY), reported.get(_CONTAINERS)):
         return f"is {pod.phase}, and its containers are ready"
-    if pod.phase in _TERMINAL and pod.reason in _OVER.values() and _OVER.get(pod.phase) != pod.reason:
-        return f"is {pod.phase}, and not ready for the reason {pod.reason}"
+    why = pod.reasons.get(_READY)
+    if pod.phase in _TERMINAL and why in _OVER.values() and _OVER.get(pod.phase) != why:
+        return f"is {pod.phase}, and not ready for the reason {why}"
     if pod.phase == "Running" and pod.started is None:
         return "is Running, and none of its containers has started"
+    return _wrong_reason(pod)
+
+
+def _wrong_reason(pod: _Pod) -> str:
+    for name, reason in pod.reasons.items():
+        known = _REASONS.get((name, pod.conditions[name]))
+        if known is not None and reason not in known:
+            return f"is {name} {pod.conditions[name]} for the reason {reason!r}, which no kubelet gives"
+    for reason, names in _SAME:
+        found = [name for name in names if pod.reasons.get(name) == reason]
+        if found and len(found) < len(names):
+            return f"is {reason} by its condition {found[0]}, and not by all of {', '.join(names)}"
+        if found and reason == _COMPLETED and pod.started is None:
+            return f"is {reason}, and none of its containers has started"
     return ""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 
 from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, RunState
 from mews.kube.system.reported_acts import ReportedActs
 
+_REGISTERED = "RegisteredNode"
 _ACTS = {
     ("DisruptionTarget", "True", "PreemptionByScheduler"): ("Preempted",),
     ("DisruptionTarget", "True", "DeletionByTaintManager"): ("TaintManagerEviction",),
@@ -26,13 +29,19 @@ def _condition(line: Line) -> tuple[str, ...]:
     return _ACTS.get((fields["type"], fields["status"], fields["reason"]), ())
 
 
+def _made(line: Line) -> tuple[str, ...]:
+    return (_REGISTERED,) if line.actor.startswith("node/") else ()
+
+
 class Reports(ReportedActs):
     """As upstream does, these components report what they do by an event:
 
-    - A scheduler that preempts a pod (preemption.go).
+    - A scheduler that preempts a pod (preemption.go). Before it deletes the pod, it adds the condition
+      DisruptionTarget.
     - A controller that evicts a pod by the taints of its node (taint_eviction.go) or of its devices
       (device_taint_eviction.go).
     - A controller that calls the pods of a silent node not ready (node_lifecycle_controller.go).
+    - A controller that has seen a new node (node_lifecycle_controller.go).
     - A kubelet whose node is ready (kubelet_node_status.go)."""
 
     number = 76
@@ -45,4 +54,53 @@ class Reports(ReportedActs):
         }
         | {("component", event) for event in ("started", "killed", "crashed")}
     )
-    acts = MappingProxyType({("api", "condition"): _condition})
+    acts = MappingProxyType({("api", "condition"): _condition, ("api", "created"): _made})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unregistered: list[Breach] = []
+        """Of nodes, until a node's taints are changed: a cluster without that controller reports no node."""
+        self._is_tended = False
+        self._targets: set[str] = set()
+        """Pods that bear the condition DisruptionTarget."""
+        self._deleting: dict[str, Line] = {}
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Take in what is done, and what is reported."""
+        if line.event == "taints" and not line.fields["taints"]:
+            self._is_tended = True
+        elif line.actor.startswith("pod/"):
+            self._pod(line)
+        elif line.event == "event" and line.fields["reason"] == "Preempted":
+            yield from self._preempted(line, state)
+        yield from self._of_controllers(super().on_line(line, state))
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge what nobody has reported in its moment."""
+        yield from self._of_controllers(super().on_time(t, state))
+
+    def _pod(self, line: Line) -> None:
+        if line.event == "condition" and line.fields["type"] == "DisruptionTarget":
+            self._targets.add(line.actor)
+        elif line.event == "deleting":
+            self._deleting[line.actor] = line
+        elif line.event in ("created", "deleted"):
+            self._targets.discard(line.actor)
+            self._deleting.pop(line.actor, None)
+
+    def _preempted(self, line: Line, state: RunState) -> Iterator[Breach]:
+        pod = str(line.fields["object"])
+        deleting = self._deleting.get(pod)
+        if deleting is not None and pod not in self._targets and not state.bound_s("lag_s"):
+            what = f"{pod} is preempted, and bears no condition DisruptionTarget"
+            yield Breach((pod, "target", str(line.number)), what, deleting)
+
+    def _of_controllers(self, found: Iterable[Breach]) -> Iterator[Breach]:
+        for breach in found:
+            if breach.key[1] == _REGISTERED:
+                self._unregistered.append(breach)
+            else:
+                yield breach
+        if self._is_tended and self._unregistered:
+            yield from self._unregistered
+            self._unregistered = []

@@ -28,6 +28,8 @@ from mews.kube.api.selectors import expression_holds
 from mews.kube.system.invariant import Breach, ClusterObjects, Invariant, ObservedHolding
 
 Amounts = dict[str, Decimal]
+_CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""As the scheduler's plugin NodeUnschedulable sees a node that is unschedulable."""
 
 
 class Scheduled(Invariant[ObservedState]):
@@ -196,7 +198,7 @@ def fits_but_for(
 ) -> bool:
     """Whether a pod fits a node, that resource aside; one that it is to get from a pool is never aside."""
     spec = pod.get("spec", {})
-    if not (_open(node, spec) and _selected(node, spec)):
+    if not (is_open(node, spec) and is_selected(node, spec)):
         return False
     pooled = {entry.resource: entry for entry in state.systems.pooled if entry.scheduler == spec.get("schedulerName")}
     for name, amount in _charged(pod, node, state).items():
@@ -239,12 +241,17 @@ def awaited(node: str, resource: str, objects: ClusterObjects, state: ObservedSt
     return sum(int(amounts_of(pod).get(resource, Decimal(0))) for pod in bound if not is_terminal(pod))
 
 
-def _open(node: Object, spec: Mapping[str, Any]) -> bool:
+def is_open(node: Object, spec: Mapping[str, Any]) -> bool:
+    """Whether a node is ready and takes new pods of that spec."""
     ready = condition_of(node, "Ready")
-    if ready is None or ready.get("status") != "True" or node.get("spec", {}).get("unschedulable"):
-        return False
-    taints = node.get("spec", {}).get("taints") or ()
-    hard = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
+    return ready is not None and ready.get("status") == "True" and takes(node, spec)
+
+
+def takes(node: Object, spec: Mapping[str, Any]) -> bool:
+    """Whether a pod of that spec tolerates what keeps new pods from a node."""
+    own = node.get("spec") or {}
+    hard = [taint for taint in own.get("taints") or () if taint.get("effect") in ("NoSchedule", "NoExecute")]
+    hard += [_CORDONED] if own.get("unschedulable") else []
     return all(any(_tolerates(t, taint) for t in spec.get("tolerations") or ()) for taint in hard)
 
 
@@ -256,7 +263,8 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return toleration.get("key") == taint.get("key") and toleration.get("value", "") == taint.get("value", "")
 
 
-def _selected(node: Object, spec: Mapping[str, Any]) -> bool:
+def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
+    """Whether a node is one that a pod of that spec asks for, by its selector and its affinity to nodes."""
     labels = node["metadata"].get("labels") or {}
     if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False

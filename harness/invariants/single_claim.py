@@ -15,7 +15,8 @@ _GIVES = {"claim-unprepared": "claim-prepared", "claim-freed": "claim-allocated"
 class SingleClaim(Invariant[ObservedState]):
     """A device is allocated to one claim and prepared for one claim on its node, even if objects are deleted by force,
     retried or restarted. Administrators' access and shares are exceptions (``alone`` names the devices that no other
-    claim may have)."""
+    claim may have). An allocation has at least one device: also a request for all devices needs one (AllocationMode
+    in resource/v1)."""
 
     number = 29
     name = "one device, one claim, one node at every moment"
@@ -33,6 +34,8 @@ class SingleClaim(Invariant[ObservedState]):
         if line.event in _GIVES:
             self._forget(_GIVES[line.event], line, uid)
             return
+        if line.event == "claim-allocated" and not line.fields["devices"]:
+            yield Breach((line.actor, uid, "empty"), f"{line.fields['claim']} is allocated, and has no device", line)
         place = line.actor if line.layer == "kubelet" else ""
         for device in line.fields["alone"]:
             name = f"{place} {line.fields['driver']}/{device}" if place else str(device)

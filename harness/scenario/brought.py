@@ -41,7 +41,7 @@ class BroughtPrograms:
                 continue
             if line.event == "crashed" and self._is_brought(line.actor):
                 self._crashed.setdefault(line.actor, line)
-            else:
+            elif line.event != "failed":
                 self._crashed.pop(line.actor, None)
         return next((self._described(line.actor, line.fields) for line in self._crashed.values()), None)
 

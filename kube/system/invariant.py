@@ -54,7 +54,8 @@ class Breach(Struct, frozen=True):
     however often it is seen; ``first`` is the event that broke it, and ``after`` the event that had to come before it:
     the last one that the law counted on, or None where there is none. ``known``: why a published system breaks this law
     by design, in one sentence; the run reports such a breach and does not fail for it. ``due_s``: of
-    something that did not come, the moment by which it was due; the first line after it is named."""
+    something that did not come, the moment by which it was due; the first line after it is named. ``due_after``: of
+    something that had to come next, the line after which; the one that came in its place is named."""
 
     key: tuple[str, ...]
     what: str
@@ -63,6 +64,7 @@ class Breach(Struct, frozen=True):
     after: Line | None = None
     known: str = ""
     due_s: float | None = None
+    due_after: Line | None = None
 
 
 class ClusterObjects(Struct, frozen=True):

@@ -17,7 +17,7 @@ Reported = Callable[[Line], tuple[str, ...]]
 
 
 class _Owed(Struct):
-    """A line of which an event was to tell, and the next one about the same object in its moment: it came without."""
+    """A line of which an event was to tell, and the last one about the same object in its moment: all came without."""
 
     act: Line
     follower: Line | None = None
@@ -25,9 +25,9 @@ class _Owed(Struct):
 
 class ReportedActs(Invariant[RunState]):
     """``acts``: (layer, event) -> what lines of it are to have. Only the first event of a reason on an object is news,
-    so a reason is owed once; the line that comes in the place of a missing one is named. Nothing is owed while a
-    component is down, as one that has died reports nothing; a kubelet that is down reports nothing of its own node. An
-    event may come before or after what it reports, in the same moment."""
+    so a reason is owed once. Where it is missing, the last line about the object in that moment is named, and the first
+    one after it. Nothing is owed while a component is down, as one that has died reports nothing; a kubelet that is
+    down reports nothing of its own node. An event may come before or after what it reports, in the same moment."""
 
     ours_alone = True
     acts: Mapping[tuple[str, str], Reported] = {}
@@ -53,14 +53,18 @@ class ReportedActs(Invariant[RunState]):
             report = str(line.fields["object"]), str(line.fields["reason"])
             self._known.add(report)
             self._owed.pop(report, None)
+            self._follow(report[0], line)
         elif not self._down:
             self._act(line)
         return found
 
-    def _act(self, line: Line) -> None:
-        for (about, _), owed in self._owed.items():
-            if about == line.actor and owed.follower is None:
+    def _follow(self, about: str, line: Line) -> None:
+        for (owner, _), owed in self._owed.items():
+            if owner == about:
                 owed.follower = line
+
+    def _act(self, line: Line) -> None:
+        self._follow(line.actor, line)
         act = self.acts.get((line.layer, line.event))
         for reason in act(line) if act is not None else ():
             if (line.actor, reason) not in self._known:

@@ -25,6 +25,7 @@ class JobRecord(Struct):
     minimum: int = 0
     maximum: int = 0
     retries: int | None = None
+    clean: str | None = None
     weight: float | None = None
     placement: Mapping[str, str] = field(default_factory=dict)
     scaled: Line | None = None
@@ -88,6 +89,7 @@ class JobBooks:
         match line.event:
             case "bounds":
                 job.minimum, job.maximum, job.retries = fields["min"], fields["max"], fields["backoff_limit"]
+                job.clean = fields.get("clean_pods")
                 job.scaled = None  # what follows from an edit waits for no cooldown
             case "weight":
                 job.weight = fields["weight"]
@@ -107,6 +109,6 @@ class JobBooks:
 
 def _copy(job: JobRecord) -> JobRecord:
     return JobRecord(
-        dict(job.lines), job.state, job.workers, job.minimum, job.maximum, job.retries, job.weight, job.placement,
-        job.scaled, job.over, job.former,
+        dict(job.lines), job.state, job.workers, job.minimum, job.maximum, job.retries, job.clean, job.weight,
+        job.placement, job.scaled, job.over, job.former,
     )  # fmt: skip

@@ -5,7 +5,8 @@ The lines of layer ``api`` that everybody may rely on, in addition to the lines 
 
     actor           event      fields
     tfjob/default/a created, deleted
-                    bounds     min, max, backoff_limit (None for none): what its spec says, when that is new
+                    bounds     min, max, backoff_limit (None for none), clean_pods (None: the operator's default): what
+                               its spec says, when that is new
                     weight     weight: as it is shown, 0 to 1
                     stalled    times: how often in a row it was held back, 0 once it is not any more
                     state      state (WAITING, RUNNING, STARVING, COMPLETED), workers
@@ -23,7 +24,7 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.system.journal import Line, condition_changes
 from mews.kube.system.system import KindLine
 from mews.systems.kod2.errors import TFJobError
-from mews.systems.kod2.tfjob import read_tfjob
+from mews.systems.kod2.tfjob import CleanPodPolicy, clean_up_of, read_tfjob
 
 
 # Complex: one branch for each field that makes a line.
@@ -61,7 +62,12 @@ def _bounds(tfjob: Object) -> Iterator[dict[str, Any]]:
         job = read_tfjob(tfjob)
     except TFJobError:
         return
-    yield {"min": job.minimum, "max": job.maximum, "backoff_limit": job.backoff_limit}
+    yield {"min": job.minimum, "max": job.maximum, "backoff_limit": job.backoff_limit, "clean_pods": _clean(tfjob)}
+
+
+def _clean(tfjob: Object) -> str | None:
+    found = {clean_up_of(tfjob, default)[0] for default in CleanPodPolicy}
+    return found.pop().value if len(found) == 1 else None
 
 
 def _times_stalled(elastic: Mapping[str, Any]) -> int:

@@ -16,7 +16,7 @@ from mews.systems.koordinator.allocations import DeviceAllocation
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.devices import NodeDevice
 from mews.systems.koordinator.errors import InvalidRequestError
-from mews.systems.koordinator.gpu_health import XID
+from mews.systems.koordinator.gpu_health import APPLICATION_XIDS, XID
 from mews.systems.koordinator.hints import hints_of
 from mews.systems.koordinator.journal import DEVICE_PUBLISHED, DEVICE_WITHDRAWN, GANG
 from mews.systems.koordinator.names import ALLOCATED, CORE, GPU, JOINT, MEMORY, RATIO, VISIBLE, WHOLE, today
@@ -325,21 +325,35 @@ class AloneMeansAlone(_BookLaw):
 
 
 class BrokenIsShown(_BookLaw):
-    """A Device names the error of a GPU next to its health (``node.koordinator.sh/xid``). The law judges by the Device
-    alone."""
+    """A Device names the error of a GPU next to its health (``node.koordinator.sh/xid``), and no other GPU has one. An
+    XID that no program causes breaks its GPU until the driver is bound again, or the GPU is mended (contract host.md
+    section 3)."""
 
     number = 56
-    name = "a Device shows no GPU as healthy of which it names an error"
+    name = "a Device shows no GPU as healthy of which it names an error, and names the error of each that has one"
+    events = AllocationBooks.events | {("host", "xid"), ("host", "nvml-hidden")}
+
+    def __init__(self, books: AllocationBooks) -> None:
+        super().__init__(books)
+        self._xids: dict[str, Line] = {}
+        """GPU -> the first XID of its own since it was in NVML; nothing is known of one that was mended."""
 
     def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge Devices as they are published."""
-        if line.event != DEVICE_PUBLISHED:
-            return
-        for device in line.fields["devices"]:
-            xid = (device.get("labels") or {}).get(XID)
-            if xid is not None and device.get("health"):
-                what = f"the Device of {line.fields['node']} shows {device.get('id')} as healthy, with XID {xid}"
-                yield Breach((line.fields["node"], str(device.get("id")), xid), what, line)
+        if line.event == "xid" and line.fields["xid"] not in APPLICATION_XIDS:
+            self._xids.setdefault(line.fields["uuid"], line)
+        elif line.event == "nvml-hidden":
+            self._xids.pop(line.fields["uuid"], None)
+        for device in line.fields["devices"] if line.event == DEVICE_PUBLISHED else ():
+            named, known = (device.get("labels") or {}).get(XID), self._xids.get(str(device.get("id")))
+            broken = f"the Device of {line.fields['node']} shows {device.get('id')}"
+            if named is not None and device.get("health"):
+                yield Breach((line.actor, str(device.get("id")), named), f"{broken} as healthy, with XID {named}", line)
+            elif named is None and known is not None and not device.get("health"):
+                what = f"{broken} as broken, and not its XID {known.fields['xid']}"
+                yield Breach((line.actor, str(device.get("id")), str(known.number)), what, line, after=known)
+            if device.get("health"):
+                self._xids.pop(str(device.get("id")), None)
 
 
 class AnnotatedFirst(_BookLaw):

@@ -1,5 +1,6 @@
 """A cluster that does not come up leaves its journal, and what the laws say of it."""
 
+from mews.harness import clusters
 from mews.harness.engine import Engine
 from mews.harness.options import RunOptions
 from mews.harness.scenario import performing
@@ -49,3 +50,15 @@ def test_a_step_that_breaks_is_called_failed_in_the_journal(monkeypatch):
     assert seen.result.verdict == "error"
     step = next(line for line in lines_of(seen, "step") if line.event == "failed")
     assert (step.fields["step"], step.fields["reason"]) == (1, "KeyError: 'nic-0'")
+
+
+def test_a_cluster_that_cannot_be_made_leaves_the_line_that_says_so(monkeypatch):
+    async def broken(*given, **more):
+        raise KeyError("nic-0")
+
+    monkeypatch.setattr(clusters, "open_cluster", broken)
+    seen = run()
+    assert (seen.result.verdict, seen.result.reason) == ("error", "KeyError: 'nic-0'")
+    [line] = seen.lines
+    assert (line.layer, line.event, line.fields["step"], line.fields["do"]) == ("step", "failed", 0, "start")
+    assert seen.result.failure["line"]["line"] == 0

@@ -16,7 +16,7 @@ from tests.planted.fault import Fault, LostFaultError
 from tests.planted.kept import kept_faults
 from tests.planted.mutate import changes, faults_of
 from tests.planted.rooms import ROOMS, ROOT
-from tests.planted.trial import Sight, Verdict, compared, departure
+from tests.planted.trial import Sight, Verdict, compared, departure, with_drawn_names
 from tests.planted.worlds import Citation, Played, World, objects_of
 
 WORLD = World("demo.yaml", 1)
@@ -188,6 +188,18 @@ def test_a_run_that_ends_too_early_is_named_by_its_last_line():
     assert (sight.first, sight.named) == (2, "step")
     early = run_of("pod/default/a created", "pod/default/a bound", alarm="Stalled", citations=(Citation(0, "step"),))
     assert compared(WORLD, CLEAN, early).named == ""
+
+
+def test_a_name_that_is_drawn_another_time_is_no_difference_and_one_in_anothers_place_is():
+    uids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(4)]
+
+    def run(*names, last):
+        said = [f'{{"uid":"{name}","request":"19b76dad29d-{name[:8]}"}}' for name in names]
+        return with_drawn_names([*said, f'{{"entries":[["{last}","GPU-{uids[3]}"]]}}'])
+
+    assert run(uids[0], uids[1], last=uids[0]) == run(uids[2], uids[0], last=uids[2])
+    assert run(uids[0], uids[1], last=uids[0]) != run(uids[0], uids[1], last=uids[1])
+    assert run(uids[0], uids[0], last=uids[0]) != run(uids[0], uids[1], last=uids[0])
 
 
 def test_a_survivor_that_only_changes_an_order_within_a_moment_is_told_from_others(capsys):

@@ -109,7 +109,7 @@ def compared(world: World, clean: Played, seen: Played | None) -> Sight | None:
     """Where that run departs from the clean one, and who says so; None where it does not."""
     if seen is None:
         return Sight(str(world), 0, "skipped", "", "")
-    first = departure(clean.lines, seen.lines)
+    first = departure(with_drawn_names(clean.lines), with_drawn_names(seen.lines))
     if first is None:
         return None
     about = _at(seen.objects, first) | _at(clean.objects, first)
@@ -125,6 +125,23 @@ _DRAWN = re.compile(r',"(?:uid|operation|step)":(?:"[^"]*"|\d+)')
 def _bare(line: str) -> str:
     """The line with its time, and without what is drawn or counted."""
     return _DRAWN.sub("", line)
+
+
+_DRAWN_NAME = re.compile(r'"(?:uid|request)":"([^"]+)"')
+_LIKE_ONE = re.compile(r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{11}-[0-9a-f]{8})\b")
+
+
+def with_drawn_names(lines: Sequence[str]) -> list[str]:
+    """The lines with UIDs, and the names of requests, by their turn. They are drawn one after the other: where a fault
+    changes how many there are, all later ones are others, which is no difference in what happens. One in another's
+    place shows."""
+    turns: dict[str, str] = {}
+    named = []
+    for line in lines:
+        for name in _DRAWN_NAME.findall(line):
+            turns.setdefault(name, f"#{len(turns)}")
+        named.append(_LIKE_ONE.sub(lambda found: turns.get(found[0], found[0]), line))
+    return named
 
 
 def departure(clean: Sequence[str], seen: Sequence[str]) -> int | None:

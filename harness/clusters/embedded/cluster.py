@@ -25,6 +25,7 @@ from mews.harness.clusters.embedded.readiness import default_account_made, nodes
 from mews.harness.clusters.embedded.replacement_processes import ReplacementProcesses
 from mews.harness.clusters.embedded.stack_units import StackUnits
 from mews.harness.clusters.exposition import merged
+from mews.harness.clusters.own_failures import OwnFailureLines
 from mews.harness.clusters.ports import ClusterPorts
 from mews.harness.clusters.unit import Unit
 from mews.harness.errors import RequirementError
@@ -86,7 +87,8 @@ class EmbeddedCluster:
         self.hardware = ports.hardware
         self.ports = ports
         self._run = run
-        self._logs = Records(lambda: run.journal.elapsed_s)
+        self._failures = OwnFailureLines(run.journal)
+        self._logs = Records(lambda: run.journal.elapsed_s, failed=self._failures.note)
         self.records = self._logs.journal
         self._scenario = scenario
         self._inventory = hardware
@@ -149,6 +151,7 @@ class EmbeddedCluster:
         """Start everything, wait until every node is Ready and shows the devices that are on its ports; without
         ``devices`` the nodes alone: schedulers and systems start with ``announced``."""
         self._logs.begin()
+        self._failures.begin()
         await self._proxies.open()
         for each in self.systems:
             for definition in each.system.kinds():
@@ -233,6 +236,7 @@ class EmbeddedCluster:
             await machine.containerd.close()
         await self._proxies.close()
         await self.ports.close()
+        self._failures.end()
         self._logs.end()
 
     # What the runner asks

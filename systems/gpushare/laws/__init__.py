@@ -46,7 +46,7 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         NothingOfWithheld(books),
         EndedGiveBack(books),
         TightestFirst(books),
-        WithheldOnce(),
+        WithheldOnce(books, config.on_shared),
         CalledWhenRoom(books, config.memory_resource),
         *(() if PLUGIN in config.foreign else (GpusShown(config.memory_resource, config.poll_s),)),
     )

@@ -2,40 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
 from mews.systems.gpushare.promise_books import PromiseBooks
+from mews.systems.gpushare.slices import gpu_of_slice
 
 _WITHIN_S = 10.0
 """A device plugin looks again and again until its kubelet shows whom it gave what was asked for."""
 
 
 class AssignedOnce(Invariant[RunState]):
-    """``ASSIGNED`` is the device plugin's report that all containers of the pod were given their memory."""
+    """``ASSIGNED`` is the device plugin's report that all containers of the pod were given their memory. A pod uses one
+    GPU at most (contract gpushare.md, non-goals). A kubelet asks the plugin which slices it prefers. Its containers
+    therefore get slices of the promised GPU, while that GPU has enough."""
 
     number = 42
-    name = "a pod is called assigned after its kubelet has allocated its memory"
-    events = frozenset({("kubelet", "allocated"), *PromiseBooks.events})
+    name = "a pod is given memory of the GPU promised to it, and is then called assigned"
+    events = frozenset({("kubelet", "allocated"), ("kubelet", "devices"), *PromiseBooks.events})
 
     def __init__(self, books: PromiseBooks, resource: str, known: str = "") -> None:
         self._resource = resource
         self._known = known
         self._books = books
         self._allocated: dict[str, int] = {}
+        self._announced: dict[str, Sequence[str]] = {}
+        """Kubelet -> the healthy slices of its last list."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Judge annotations that call a pod assigned."""
+        """Judge annotations that call a pod assigned, and what containers are given."""
         self._books.take(line)
+        if line.event == "devices":
+            if line.fields["resource"] == self._resource:
+                self._announced[line.actor] = line.fields["healthy"]
+            return
         uid = line.fields.get("uid", "")
         if line.event == "allocated" and line.fields["resource"] == self._resource:
             self._allocated[uid] = self._allocated.get(uid, 0) + len(line.fields["devices"])
+            yield from self._preferred(line, uid, state)
         elif line.event == "deleted":
             self._allocated.pop(uid, None)
         elif line.event == "annotations":
             yield from self._judge(line, uid)
+
+    def _preferred(self, line: Line, uid: str, state: RunState) -> Iterator[Breach]:
+        promise, slices = self._books.promises.get(uid), line.fields["devices"]
+        if promise is None or self._known or all(gpu_of_slice(each) == promise.gpu for each in slices):
+            return
+        announced = self._announced.get(line.actor)
+        there = set() if announced is None else {each for each in announced if gpu_of_slice(each) == promise.gpu}
+        held = {device for each in state.live_holdings() if each.uid != uid for device in each.devices}
+        if len(there - held) >= len(slices):
+            given = ", ".join(sorted({gpu_of_slice(each) for each in slices}))
+            what = f"{line.fields['pod']} is given slices of {given}, and {promise.gpu} was promised to it and has room"
+            yield Breach((uid, line.fields["container"], "preferred"), what, line, after=promise.line)
 
     def _judge(self, line: Line, uid: str) -> Iterator[Breach]:
         pod = self._books.pods.get(uid)

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
+from mews.systems.gpushare.config import EVICT
 from mews.systems.gpushare.journal import GPUS, PROMISES, UNHEALTHY, WITHHELD
+from mews.systems.gpushare.laws.mended import SharedAgain
 from mews.systems.gpushare.promise_books import PromiseBooks
 
 EXTENDER = "extender"
@@ -270,32 +272,57 @@ CALLED_S = 5.0
 """An extender that begins anew has called the waiting pods by then; another component has gone on with its work."""
 
 
+_EVICTED, _BUDGETS = "EvictionByEvictionAPI", ("disruption budget", "PodDisruptionBudget")
+
+
 class WithheldOnce(Invariant[RunState]):
     """A plugin that is asked to give a GPU back withholds it, and answers, for good. It withholds it again only for
-    another request, even one from before it was shared again, or after a restart without a known answer."""
+    another request, even one from before it was shared again, or after a restart without a known answer. Unless it may
+    evict (``onShared``), it refuses a GPU that pods share, and withholds it at no time. It evicts all of them or none:
+    where a disruption budget protects one, the others stay as well. A GPU that was mended is shared again."""
 
     number = 46
     name = "a GPU is withheld once for each time that the pool asks for it"
-    events = frozenset({("api", WITHHELD), ("api", "asked"), ("component", "started")})
+    events = frozenset(
+        {("api", event) for event in (WITHHELD, "asked", "refused", "condition")}
+        | {("component", "started"), *PromiseBooks.events}
+        | SharedAgain.events
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, books: PromiseBooks, on_shared: str) -> None:
+        self._books, self._evicts = books, on_shared == EVICT
         self._now: dict[str, frozenset[str]] = {}
         self._given_up: dict[tuple[str, str], Line] = {}
         self._asks: dict[tuple[str, str], int] = {}
         """Of a GPU that is withheld or was, the requests to its node since then."""
         self._started_s = -math.inf
+        self._mended = SharedAgain()
+        self._evicted: dict[str, Line] = {}
+        """Node -> the first eviction of a pod there since one of its GPUs was asked for."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is withheld anew."""
+        self._books.take(line)
+        if (line.layer, line.event) in SharedAgain.events:
+            self._mended.on_line(line)
         if line.layer == "component":
             self._given_up.clear()
             self._started_s = line.t
         elif line.event == "asked":
             node = line.fields.get("node")
+            self._evicted.pop(str(node), None)
             self._given_up = {key: before for key, before in self._given_up.items() if key[0] != node}
             self._asks = {key: count + (key[0] == node) for key, count in self._asks.items()}
-        else:
+        elif line.event == "condition":
+            self._note_eviction(line)
+        elif line.event == "refused":
+            yield from self._refused(line)
+        elif line.event == WITHHELD:
             yield from self._withheld(line, line.actor.partition("/")[2], bool(state.bound_s("lag_s")))
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge GPUs that are kept back though they were mended."""
+        return self._mended.on_time(t, state, self.number)
 
     def _withheld(self, line: Line, node: str, lags: bool) -> Iterator[Breach]:
         before, now = self._now.get(node, frozenset()), frozenset(line.fields["gpus"])
@@ -303,12 +330,32 @@ class WithheldOnce(Invariant[RunState]):
         for gpu in sorted(now - before):
             given_up = self._given_up.pop((node, gpu), None)
             asks = self._asks.get((node, gpu), 0)
+            yield from self._shared(line, node, gpu, lags)
             self._asks[node, gpu] = 0
             if given_up is not None and not lags and asks == 0:
                 what = f"{gpu} of {node} is withheld again, and nobody has asked for it since it was shared again"
                 yield Breach((node, gpu, str(line.number)), what, line, after=given_up)
         if line.t - self._started_s > CALLED_S:
             self._given_up |= {(node, gpu): line for gpu in before - now}
+
+    def _note_eviction(self, line: Line) -> None:
+        uid = str(line.fields.get("uid")) if line.fields["reason"] == _EVICTED else ""
+        pod, promise = self._books.pods.get(uid), self._books.promises.get(uid)
+        if pod is not None and promise is not None and pod.bound is not None:
+            self._evicted.setdefault(promise.node, line)
+
+    def _refused(self, line: Line) -> Iterator[Breach]:
+        evicted = self._evicted.get(str(line.fields["node"]))
+        if evicted is not None and any(each in str(line.fields["reason"]) for each in _BUDGETS):
+            what = f"{evicted.actor} is evicted for a GPU that {line.fields['node']} refuses for a disruption budget"
+            yield Breach((evicted.actor, str(evicted.number)), what, evicted)
+
+    def _shared(self, line: Line, node: str, gpu: str, lags: bool) -> Iterator[Breach]:
+        promises = () if self._evicts or lags else self._books.sums(node).get(gpu, ())
+        sharers = [each for each in promises if line.t - each.line.t > SEEN_S]
+        if sharers:
+            what = f"{gpu} of {node} is withheld, and {sharers[0].pod} shares it"
+            yield Breach((node, gpu, "shared", str(line.number)), what, line, after=sharers[-1].line)
 
 
 class CalledWhenRoom(Invariant[RunState]):

@@ -34,13 +34,13 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
     """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
     jobs = JobBooks()
     if config.scheduling != Scheduling.KOD2:
-        return (OverIsOver(jobs), StatusesAgree(jobs), ExitsAreReported(jobs))
+        return (OverIsOver(jobs, config.clean_pod_policy), StatusesAgree(jobs), ExitsAreReported(jobs))
     literal = config.mode == Mode.LITERAL
     return (
         WithinBounds(jobs),
         LeaderStays(jobs, LITERAL_WORKER_0 if literal else ""),
         HeavierFirst(jobs),
-        OverIsOver(jobs),
+        OverIsOver(jobs, config.clean_pod_policy),
         Cooldown(jobs, config.cooldown_s, LITERAL_THRASH if literal else ""),
         PlacedFirst(jobs),
         RetriesBounded(jobs, gives_back=not literal),

@@ -13,9 +13,11 @@ from msgspec import Struct
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.kod2.job_books import JobBooks, JobRecord
+from mews.systems.kod2.laws.cleaned import CleanUp
 from mews.systems.kod2.model import State
 from mews.systems.kod2.outcome import DISRUPTIONS
 from mews.systems.kod2.status import delay_s
+from mews.systems.kod2.tfjob import CleanPodPolicy
 
 LITERAL_WORKER_0 = "mode: literal removes worker-0 like any other worker, as Algorithm 2 of the paper is printed"
 LITERAL_THRASH = "mode: literal runs ScaleOut at every pass and has no cooldown, as Algorithm 3 of the paper is printed"
@@ -136,15 +138,22 @@ def _came(job: JobRecord) -> int:
 
 
 class OverIsOver(_JobLaw):
-    """A job that has ended or is deleted is not scaled, placed or started any more, and no pod is made for it."""
+    """A job that has ended or is deleted is not scaled, placed or started any more, and no pod is made for it. Of one
+    that has succeeded the pods go that its cleanPodPolicy names, and no others."""
 
     number = 63
-    name = "a job that is over is scaled no more"
-    events = frozenset({("api", "created"), *JobBooks.events})
+    name = "a job that is over is scaled no more, and its pods go as it says"
+    events = frozenset({("api", "created"), *JobBooks.events, *CleanUp.events})
+
+    def __init__(self, jobs: JobBooks, clean_pods: str = CleanPodPolicy.RUNNING) -> None:
+        super().__init__(jobs)
+        self._clean_up = CleanUp(jobs, clean_pods)
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge what is done about jobs and their pods."""
         job = self._jobs.take(line)
+        if not state.bound_s("lag_s"):
+            yield from self._clean_up.on_line(line)
         if line.actor.startswith("pod/"):
             yield from self._pod(line, state)
         elif job is not None and line.event in ("state", "workers", "placement"):

@@ -11,6 +11,7 @@ from mews.systems.kubecomp.laws.answering import AnswersEachRequest
 from mews.systems.kubecomp.laws.board import Board
 from mews.systems.kubecomp.laws.choice import EnoughFirst
 from mews.systems.kubecomp.laws.consent import AnsweredOnce, ConsentBeforeDetach, NeedsAreKept
+from mews.systems.kubecomp.laws.counted import PoolIsCounted
 from mews.systems.kubecomp.laws.listed import ListsWhatIsThere
 from mews.systems.kubecomp.laws.permit import PermitEnds
 from mews.systems.kubecomp.laws.promptly import ActsAtOnce, ClearsWhatItWrote, WaitsItsPatience
@@ -37,6 +38,7 @@ LAWS = (
     ActsAtOnce,
     ClearsWhatItWrote,
     WaitIsReported,
+    PoolIsCounted,
 )
 
 

@@ -20,7 +20,8 @@ class AnswersEachRequest(Invariant[RunState]):
     """A node consents to a request for a device, or refuses it, before Reconfig-Mgr has waited for its
     whole patience (``withdrawal_timeout_s``). This holds for a device that the node announced as healthy when it was
     requested. It does not hold if a fault was triggered on the device, or a component was down, during this time. The
-    law judges a request when the device is asked back. What a node has consented to it does not refuse afterwards."""
+    law judges a request when the device is asked back. What a node has consented to it does not refuse afterwards, nor
+    does it take the consent back in order to refuse."""
 
     number = 38
     name = "a node answers each request for a device"
@@ -51,7 +52,7 @@ class AnswersEachRequest(Invariant[RunState]):
     def _refused(self, line: Line) -> Iterator[Breach]:
         gpuid, request = line.fields["gpuid"], line.fields["request"]
         found = self._board.withdrawal(gpuid, request)
-        if found is not None and found.consents and found.consent_ended is None:
+        if found is not None and found.consents and (found.consent_ended is None or found.consent_ended.t == line.t):
             what = f"{found.node} refuses to give up {gpuid} after it has consented"
             yield Breach((gpuid, request, "both"), what, line, gpuid, after=found.consents[-1])
 
@@ -65,4 +66,4 @@ class AnswersEachRequest(Invariant[RunState]):
         if waited_s + EARLY_S + (state.bound_s(LAG) or 0.0) < self._patience_s or is_struck:
             return
         what = f"{found.node} was asked for {gpuid} and gave no answer for {waited_s:.1f} s"
-        yield Breach((gpuid, found.request), what, line, gpuid, after=found.asked)
+        yield Breach((gpuid, found.request), what, line, gpuid, after=found.asked, due_after=found.asked)

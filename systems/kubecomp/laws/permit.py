@@ -40,13 +40,14 @@ class _Hold(Struct, frozen=True):
 class PermitEnds(Invariant[RunState]):
     """A pod that is annotated for a node is bound, or released with its annotations cleared, within Permit's bound. The
     bound grows with the number of devices that the pod lacks. A pod that is released because of the bound was held for
-    exactly that long."""
+    exactly that long. A pod is bound as soon as its node shows enough devices for all pods there."""
 
     number = 35
     name = "Permit's bound grows as configured, and ends"
     of_time = True
     events = POD_EVENTS | {
         ("api", "event"),
+        ("api", "allocatable"),
         *(("component", event) for event in ("started", "killed", "crashed")),
     }
 
@@ -58,6 +59,11 @@ class PermitEnds(Invariant[RunState]):
         self._known = NEVER_CLEARED if config.has(KubeCompFault.STALE_DEMAND) else ""
         self._up_s: float | None = 0.0
         """Since when the scheduler runs; None while it does not."""
+        self._resource = config.resource
+        self._shown: dict[str, Line] = {}
+        """Node -> the last line of how many devices it shows."""
+        self._enough: dict[str, Line] = {}
+        """Pods whose node shows enough, and the line since when."""
         self._holds: dict[str, _Hold] = {}
         self._last: dict[str, _Hold] = {}
 
@@ -68,12 +74,33 @@ class PermitEnds(Invariant[RunState]):
             self._component(line)
         elif line.layer == "api" and line.event in ("annotations", "bound", "deleted", "phase"):
             self._note(line)
+        elif line.event == "allocatable":
+            if line.fields["resource"] == self._resource:
+                self._shown[line.actor.partition("/")[2]] = line
+                self._look(line)
         elif line.event == "event" and line.fields.get("reason") == "FailedScheduling":
             yield from self._timeout(line, state)
 
     def _component(self, line: Line) -> None:
         if line.actor.endswith(SCHEDULER):
             self._up_s = line.t if line.event == "started" else None
+
+    def _claim(self, node: str, line: Line) -> None:
+        """Another pod that is bound there, or is to be, may take what the others would have had."""
+        if line.event in ("bound", "annotations"):
+            for actor in [actor for actor in self._enough if self._board.pods[actor].target == node]:
+                del self._enough[actor]
+
+    def _look(self, line: Line) -> None:
+        node = line.actor.partition("/")[2]
+        there = [(actor, pod) for actor, pod in self._board.pods.items() if node in (pod.node, pod.target)]
+        asked = sum(int(pod.requests.get(self._resource, 0)) for _, pod in there if pod.ended is None)
+        is_enough = int(line.fields["new"] or 0) >= asked
+        for actor, _ in there:
+            if actor in self._holds and is_enough:
+                self._enough.setdefault(actor, line)
+            else:
+                self._enough.pop(actor, None)
 
     def _bound_s(self, demand: int) -> float:
         if self._published is not None:
@@ -83,8 +110,11 @@ class PermitEnds(Invariant[RunState]):
 
     def _note(self, line: Line) -> None:
         pod = self._board.pods.get(line.actor)
+        if pod is not None:
+            self._claim(pod.node or pod.target, line)
         if pod is None or not self._is_held(pod):
             ended = self._holds.pop(line.actor, None)
+            self._enough.pop(line.actor, None)
             if line.event == "deleted":
                 self._last.pop(line.actor, None)
             elif ended is not None:
@@ -114,6 +144,12 @@ class PermitEnds(Invariant[RunState]):
         """Judge the clocks."""
         if self._up_s is None:
             return
+        for actor, since in list(self._enough.items()):
+            if t - since.t > SETTLE_S + 2 * (state.bound_s(LAG) or 0.0):
+                del self._enough[actor]
+                if max(state.clock_from(self.number, since.t), self._up_s) <= since.t:
+                    what = f"{actor} is held {t - since.t:.1f} s after its node has shown enough for it"
+                    yield Breach((actor, "enough", str(since.number)), what, since, due_s=since.t)
         for actor, hold in self._holds.items():
             bound_s = self._bound_s(hold.demand) + SETTLE_S + 2 * (state.bound_s(LAG) or 0.0)
             if t - max(state.clock_from(self.number, hold.line.t), self._up_s) <= bound_s:

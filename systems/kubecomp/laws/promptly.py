@@ -13,6 +13,7 @@ from mews.systems.kubecomp.laws.answering import EARLY_S, NOTICED
 from mews.systems.kubecomp.laws.board import BOARD_EVENTS, POD_EVENTS, Board, LawPod, Withdrawal
 from mews.systems.kubecomp.laws.consent import READING_S
 from mews.systems.kubecomp.laws.own_detach import LAG
+from mews.systems.kubecomp.laws.tried import TIMED_OUT
 from mews.systems.kubecomp.records import USE_FALCON
 
 IDLE_S = READING_S + 1.0
@@ -90,7 +91,7 @@ class WaitsItsPatience(Invariant[RunState]):
 
 class ActsAtOnce(Invariant[RunState]):
     """Reconfig-Mgr asks for a device when something causes it: a pod that waits, a report or an answer. What it asks
-    for at its regular look (``pool_poll_s``), long after any event, it could have asked for before. A node that is
+    for long after any event, at its regular look (``pool_poll_s``), it could have asked for before. A node that is
     asked for a device begins to give it up, or answers, at its next look (``withdrawal_check_s``). This holds if the
     node is asked for no other device. Other times apply to what was refused or asked back before. A node consents in
     the moment in which it has taken the device off its host. A move that is written down begins before the consent to
@@ -115,8 +116,8 @@ class ActsAtOnce(Invariant[RunState]):
         self._open: dict[str, tuple[Withdrawal, Line]] = {}
         """Device -> its request, and the last line that may have kept its node from giving it up."""
         self._poll_s = config.timing.pool_poll_s
-        self._edit_seen_s = self._poll_s + config.timing.read_back_bound_s
         self._started_s = 0.0
+        self._edit_seen_s = self._poll_s + config.timing.read_back_bound_s
         self._back_s = -1.0
         """When somebody was killed or started last who belongs to no node."""
         self._off: dict[str, Line] = {}
@@ -225,17 +226,17 @@ class ActsAtOnce(Invariant[RunState]):
             self._open[gpuid] = withdrawal, line
         is_first = gpuid not in self._tried
         self._tried.add(gpuid)
-        if before is None or not is_first or line.t - before.t <= IDLE_S:
+        if before is None or not is_first or line.t - before.t <= (IDLE_S if self._is_poll(line.t) else self._poll_s):
             return
         if line.t - self._edited_s <= self._edit_seen_s:
             return  # What somebody else does to a chassis is seen when it is read next, and may be taken for old.
-        if not self._down and not self._is_struck and self._is_poll(line.t):
+        if not self._down and not self._is_struck:
             what = f"{gpuid} is asked for {line.t - before.t:.1f} s after the last thing happened"
             yield Breach((gpuid, withdrawal.request if withdrawal else ""), what, line, gpuid, after=before)
 
     def _is_poll(self, t: float) -> bool:
         """Whether Reconfig-Mgr looks then whatever happens: by that it was found, and might have been before. A reading
-        of a slow chassis ends at other times."""
+        of a slow chassis ends at other times; one of a busy chassis takes long."""
         return abs((t - self._started_s + self._poll_s / 2) % self._poll_s - self._poll_s / 2) < NEAR_S
 
     def _given_up(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -271,9 +272,10 @@ class ActsAtOnce(Invariant[RunState]):
 
 class ClearsWhatItWrote(Invariant[RunState]):
     """A bound pod wants no device any more: its annotations are cleared in the moment in which its scheduler reports
-    its node. After a fault that keeps the scheduler from it, they are cleared soon. The published system, as which
-    ``stale-demand`` lets it run, never clears them. A pod is marked as a user of pooled devices together with what it
-    waits for. All pods are marked only where ``marksAll`` is set."""
+    its node. A pod that Permit has held for as long as it may loses them before that is reported. After a fault that
+    keeps the scheduler from it, they are cleared soon. The published system, as which ``stale-demand`` lets it run,
+    never clears them. A pod is marked as a user of pooled devices together with what it waits for. All pods are marked
+    only where ``marksAll`` is set."""
 
     number = 79
     name = "a bound pod wants nothing, and only who is asked to marks pods"
@@ -302,6 +304,8 @@ class ClearsWhatItWrote(Invariant[RunState]):
             self._owed.clear()  # One that has died clears nothing.
         elif line.event == "event":
             self._note_report(line)
+            if TIMED_OUT in str(line.fields["message"]):
+                yield from self._timed_out(line, state)
         elif line.event == "annotations" and not self._marks:
             pod, noted = self._board.pods.get(line.actor), line.fields["annotations"]
             if pod is not None and noted.get(USE_FALCON) and not pod.target and len(noted) == 1:
@@ -332,3 +336,11 @@ class ClearsWhatItWrote(Invariant[RunState]):
             pod = self._board.pods.get(str(line.fields["object"]))
             if pod is not None and pod.bound is not None and pod.target:
                 self._owed[str(line.fields["object"])] = pod, line
+
+    def _timed_out(self, line: Line, state: RunState) -> Iterator[Breach]:
+        pod = self._board.pods.get(str(line.fields["object"]))
+        if pod is None or not pod.target or line.actor != self._scheduler or pod.noted is None:
+            return
+        if state.clock_from(self.number, pod.noted.t) == pod.noted.t:
+            what = f"{line.fields['object']} was held for as long as it may, and {pod.target} is still to be composed"
+            yield Breach((pod.uid, "given up"), what, line, after=pod.noted)

@@ -313,3 +313,23 @@ def test_a_planted_fault_is_named(monkeypatch: pytest.MonkeyPatch, row: PlantedR
 def test_an_event_says_something(message: str, says: bool) -> None:
     fields = {"type": "Normal", "reason": "Killing", "object": "pod/default/a", "message": message}
     assert bool(judged(Vocabulary(), (0.0, "api", "kubelet/h1", "event", fields))) is not says
+
+
+CLEARED = (5.0, "fault", HOST, "cleared", {"fault": "f1", "kind": "layer-cut"})
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        pytest.param([CLEARED], [(5, None)], id="it stays stuck"),
+        pytest.param([CLEARED, rose(5, "driver-bound")], [], id="it comes up"),
+        pytest.param([rose(4, "driver-bound"), CLEARED], [], id="it had come up"),
+        pytest.param([(4.0, "host", HOST, "powered-off", {}), CLEARED], [], id="its host is off"),
+        pytest.param([added("driver-fails", at=HOST, name="f2"), CLEARED], [], id="another fault is there"),
+    ],
+)
+def test_a_device_that_nothing_keeps_any_more_comes_up(said: list[Said], named: list[object]) -> None:
+    stuck = (2.0, "host", HOST, "stuck", {**FUNCTION, "healthy": False, "arrow": "driver"})
+    before = [CUT, *CLIMB[:2], fired("layer-cut", 2, at=HOST, gpuid="0-a"), stuck]
+    later = (9.0, "host", HOST, "rescanned", {"below": None})
+    assert numbers(judged(LayerStrikes(), *before, *said, later)) == named

@@ -88,3 +88,12 @@ def a_link_that_goes_down_is_overlooked(patch: pytest.MonkeyPatch) -> None:
 )
 def test_the_law_finds_it_and_names_the_lines(monkeypatch: pytest.MonkeyPatch, row: PlantedRow) -> None:
     check_found(monkeypatch, row)
+
+
+def test_a_node_of_a_host_that_has_shown_nothing_breaks_96() -> None:
+    row = {"uuid": "GPU-a", "gpuid": "0-a", "port": "1", "host": "h"}
+    boxes = (0.0, "chassis", "chassis/A", "table", {"pool": "p", "ports": {"1": "h"}, "devices": {"a": row}})
+    node = (1.0, "api", "node/h", "created", {"allocatable": {}})
+    assert named(boxes, node) == [(1, None)]
+    assert named(boxes, TABLE, node) == []
+    assert named(boxes, (1.0, "api", "node/of-nobody", "created", {"allocatable": {}})) == []

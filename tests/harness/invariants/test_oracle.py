@@ -135,7 +135,10 @@ def test_a_pod_that_fits_and_is_never_scheduled_is_found():
             "conditions": [{"type": "Ready", "status": "True"}],
             "allocatable": {"cpu": "4", "memory": "1Gi", "pods": "9"},
         }
+        bench.journal.write("host", "host/host-1", "table", devices={})
         made = await bench.kube.create(NODES, {"metadata": {"name": "host-1"}, "status": status})
+        said = {"type": "Normal", "reason": "RegisteredNode", "object": "node/host-1", "message": "it is there"}
+        bench.journal.write("api", "node-controller", "event", **said)
         await bench.kube.replace(NODES, {**made, "status": status}, subresource="status")
         await bench.kube.patch(NODES, "host-1", {"spec": {"taints": None}})
         await bench.kube.create(PODS, POD, namespace="default")

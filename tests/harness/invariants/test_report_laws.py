@@ -117,6 +117,7 @@ READY = [
     condition(4, "Ready", "True"),
     condition(4, "ContainersReady", "True"),
     pod(4, "phase", phase="Running", reason=""),
+    condition(20, "Initialized", "True", "PodCompleted"),
     condition(20, "Ready", "False", "PodCompleted"),
     condition(20, "ContainersReady", "False", "PodCompleted"),
     kubelet(21, "pod-ended", pod="default/a", uid="u"),
@@ -137,8 +138,8 @@ def test_conditions_that_follow_a_pods_life_break_nothing() -> None:
         pytest.param((7,), "ContainersReady is not True", id="ready without its containers"),
         pytest.param((8,), "its phase is Pending", id="ready before it runs"),
         pytest.param((5,), "none of its containers has started", id="running without a start"),
-        pytest.param((10,), "its containers are ready", id="over and ready"),
-        pytest.param((12,), "is not over", id="ended and never called so"),
+        pytest.param((11,), "its containers are ready", id="over and ready"),
+        pytest.param((13,), "is not over", id="ended and never called so"),
     ],
 )
 def test_conditions_that_disagree_are_reported(left_out: tuple[int, ...], says: str) -> None:
@@ -361,7 +362,7 @@ def test_a_node_whose_kubelet_is_there_is_not_called_unknown() -> None:
 
 
 def test_a_pod_that_failed_is_not_called_complete() -> None:
-    failed = [*READY[:9], *READY[9:12], pod(21, "phase", phase="Failed", reason=""), READY[13]]
+    failed = [*READY[:13], pod(21, "phase", phase="Failed", reason=""), READY[14]]
     [breach] = judged(PodConditions(), failed)
     assert "not ready for the reason PodCompleted" in breach.what
 

@@ -47,14 +47,33 @@ def test_each_act_has_its_event(law: type[Invariant[Any]], act: Said, reason: st
     about = act[1]
     assert numbers(breaches(law(), [act], until=9)) == [(0, 0)]
     assert numbers(breaches(law(), [act, LATER])) == [(1, 0)]
-    assert numbers(breaches(law(), [act, said(1, about, "Other"), LATER])) == [(2, 0)]
+    assert numbers(breaches(law(), [act, said(1, about, "Other"), LATER])) == [(1, 0)]
     assert numbers(breaches(law(), [act, said(2, about, reason), LATER])) == [(1, 0)]
     assert not breaches(law(), [act, said(1, about, reason), LATER])
     assert not breaches(law(), [said(1, about, reason), act, LATER])
 
 
-def test_the_line_that_came_without_the_event_is_named() -> None:
+def test_the_last_line_of_the_moment_that_came_without_the_event_is_named() -> None:
     assert numbers(breaches(Reports(), [TAKEN, GONE, LATER])) == [(1, 0)]
+    other = said(1, "pod/default/b", "Other")
+    assert numbers(breaches(Reports(), [TAKEN, GONE, said(1, POD, "Killing"), other, LATER])) == [(2, 0)]
+
+
+def test_a_node_is_reported_where_a_controller_tends_nodes() -> None:
+    made, kept = (1.0, NODE, "created", {"allocatable": {}}), said(1, NODE, "NodeReady")
+    tended = (3.0, NODE, "taints", {"taints": []})
+    assert numbers(breaches(Reports(), [made, kept, LATER, tended])) == [(1, 0)]
+    assert not breaches(Reports(), [made, kept, LATER, (3.0, NODE, "taints", {"taints": ["k:NoSchedule"]})])
+    assert not breaches(Reports(), [made, said(1, NODE, "RegisteredNode"), LATER, tended])
+
+
+def test_a_pod_that_is_preempted_bears_the_condition_before_it_is_deleted() -> None:
+    event = said(1, POD, "Preempted")
+    assert numbers(breaches(Reports(), [GONE, event])) == [(0, None)]
+    assert not breaches(Reports(), [TAKEN, GONE, event])
+    assert not breaches(Reports(), [event])  # one that waited at Permit is not deleted
+    again = [TAKEN, GONE, event, (2.0, POD, "deleted", {}), (3.0, POD, "created", {}), GONE]
+    assert numbers(breaches(Reports(), [*again, said(4, POD, "Preempted")])) == [(5, None)]
 
 
 def test_only_the_first_of_a_reason_is_news() -> None:

@@ -91,6 +91,85 @@ def lives(uid: str, gpu: str = "G0", memory: int = 6, t: float = 1.0) -> list[Sa
     return [*first, allocated(t, uid, memory), assigned(t, uid)]
 
 
+def listed(t: float, *gpus: str) -> Said:
+    slices = [f"{gpu}-_-{n}" for gpu in gpus for n in range(10)]
+    return (t, "kubelet/n1", "devices", {"resource": MEMORY, "healthy": slices, "unhealthy": []})
+
+
+def given(t: float, uid: str, *slices: str) -> Said:
+    fields = {"pod": f"default/{uid}", "uid": uid, "container": "main", "resource": MEMORY}
+    return (t, "kubelet/n1", "allocated", {**fields, "devices": list(slices)})
+
+
+@pytest.mark.parametrize(
+    ("there", "slices", "named"),
+    [
+        pytest.param(("G0", "G1"), ("G0-_-0", "G0-_-1"), [], id="of the GPU promised"),
+        pytest.param(("G0", "G1"), ("G1-_-0", "G1-_-1"), [(3, 2)], id="of another one"),
+        pytest.param(("G0", "G1"), ("G0-_-0", "G1-_-1"), [(3, 2)], id="of both"),
+        pytest.param(("G1",), ("G1-_-0", "G1-_-1"), [], id="which is not there"),
+    ],
+)
+def test_a_container_is_given_slices_of_the_gpu_that_was_promised(
+    there: tuple[str, ...], slices: tuple[str, ...], named: list[tuple[int, int]]
+) -> None:
+    said = [listed(0, *there), created(1, "a", 2), promises(1, {"a": ("G0", 2)}), given(2, "a", *slices)]
+    assert found(42, said) == named
+    assert found(42, said, match="seed") == []
+
+
+@pytest.mark.parametrize(("on_shared", "t", "named"), [("refuse", 9, [(5, 2)]), ("evict", 9, []), ("refuse", 2, [])])
+def test_a_gpu_that_pods_share_is_refused_and_not_withheld(
+    on_shared: str, t: float, named: list[tuple[int, int]]
+) -> None:
+    said = [gpus(0), *lives("a")[:4], ledgers(t, "withheld", gpus=["G0"])]
+    assert found(46, said, on_shared=on_shared) == named
+    assert found(46, [*said[:5], ledgers(t, "withheld", gpus=["G1"])], on_shared=on_shared) == []
+
+
+def evicted(t: float, uid: str) -> Said:
+    return pod(t, uid, "condition", type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI")
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "reason", "named"),
+    [
+        pytest.param(5, "default/b is protected by PodDisruptionBudget x", [(5, None)], id="in part"),
+        pytest.param(5, "default/b did not end in 60 s", [], id="for another reason"),
+        pytest.param(7, "default/b is protected by PodDisruptionBudget x", [], id="for an earlier request"),
+    ],
+)
+def test_pods_are_evicted_all_or_none(asked_s: float, reason: str, named: list[tuple[int, None]]) -> None:
+    asks = (asked_s, "withdrawal/0-a", "asked", {"node": "n1", "gpuid": "0-a", "request": "r"})
+    refuses = (8.0, "withdrawal/0-a", "refused", {"node": "n1", "gpuid": "0-a", "request": "r", "reason": reason})
+    said = sorted([*lives("a")[:4], asks, evicted(6, "a")], key=lambda each: each[0])
+    assert found(46, [*said, refuses], on_shared="evict") == named
+
+
+MENDED = (5.0, "remediation/n1", "mended", {"gpu": "G0", "number": 1})
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        pytest.param([gpus(0, "G0"), MENDED], (1, 1), id="nothing follows"),
+        pytest.param([gpus(0, "G0"), MENDED, ledgers(5, "withheld", gpus=[])], (2, 1), id="something else does"),
+        pytest.param([gpus(0, "G0"), MENDED, gpus(5)], None, id="it is shared"),
+        pytest.param([gpus(0, "G1"), MENDED], None, id="it was"),
+        pytest.param([gpus(0), ledgers(1, "unhealthy", indices=[0]), MENDED], (2, 2), id="marked"),
+        pytest.param([gpus(0), ledgers(1, "unhealthy", indices=[1]), MENDED], None, id="another one is marked"),
+        pytest.param(
+            [gpus(0), ledgers(1, "withheld", gpus=["G0"]), MENDED, ledgers(6, "withheld", gpus=[])], None, id="withheld"
+        ),
+    ],
+)
+def test_a_gpu_that_was_mended_is_shared_again(said: list[Said], named: tuple[int, int] | None) -> None:
+    law = next(law for law in laws(GpuShareConfig()) if law.number == 46)
+    assert numbers(breaches(law, said, until=16.0)) == ([] if named is None else [named])
+    law = next(law for law in laws(GpuShareConfig()) if law.number == 46)
+    assert numbers(breaches(law, said, until=14.0)) == []
+
+
 WHOLE = [gpus(0), *lives("a"), *lives("b", "G1"), over(5, "a"), promises(9, {"c": ("G0", 6)}, struck=("a",))]
 
 

@@ -135,6 +135,30 @@ def test_another_job_of_the_same_name_is_none_that_is_over() -> None:
     assert found(63, [*RUNS, job(9, "deleted"), *RUNS]) == []
 
 
+@pytest.mark.parametrize(
+    ("policy", "phase", "named"),
+    [
+        ("Running", "Succeeded", True),
+        ("Running", "Running", False),
+        ("None", "Running", True),
+        ("All", "Succeeded", False),
+        (None, "Succeeded", True),
+    ],
+)
+def test_a_pod_that_is_to_stay_and_is_deleted_after_its_job_is_reported(
+    policy: str | None, phase: str, named: bool
+) -> None:
+    bounds = job(8, "bounds", min=2, max=4, backoff_limit=None, clean_pods=policy)
+    ends = [state(9, "COMPLETED", 0), job(9, "condition", type="Succeeded", status="True", reason="TFJobSucceeded")]
+    about = {"type": "Normal", "reason": "SuccessfulDeletePod", "object": "tfjob/default/a"}
+    event = (9.0, "tfjob-controller", "event", {**about, "message": "Deleted pod: a-worker-0"})
+    said = [*RUNS, created(2), pod(8, "phase", phase=phase, reason=""), bounds, *ends, pod(9, "deleting"), event]
+    at = len(said) - 2
+    assert found(63, said) == ([(at, at - 2)] if named else [])
+    failed = [each for each in said if each[2] != "condition"]
+    assert found(63, failed) == []
+
+
 def test_a_job_that_is_scaled_out_within_its_cooldown_is_reported_with_the_last_scaling() -> None:
     taken = [*RUNS, workers(2, 3, 2)]
     assert found(64, [*taken, workers(61, 2, 3)]) == [(10, 9)]
@@ -226,10 +250,12 @@ def test_bounds_weight_and_stalls_are_lines_when_they_are_new() -> None:
     new = {**tfjob, "status": {"elastic": {"weight": 0.5, "stalled": {"times": 2}}}}
     assert list(tfjob_news(None, new)) == [
         ("tfjob/default/a", "created", {}),
-        ("tfjob/default/a", "bounds", {"min": 1, "max": 4, "backoff_limit": None}),
+        ("tfjob/default/a", "bounds", {"min": 1, "max": 4, "backoff_limit": None, "clean_pods": None}),
         ("tfjob/default/a", "weight", {"weight": 0.5}),
         ("tfjob/default/a", "stalled", {"times": 2}),
     ]
+    cleaned = {**tfjob, "spec": {**spec, "runPolicy": {"cleanPodPolicy": "All"}}}
+    assert [fields["clean_pods"] for _, event, fields in tfjob_news(tfjob, cleaned) if event == "bounds"] == ["All"]
     assert list(tfjob_news(new, tfjob)) == [("tfjob/default/a", "stalled", {"times": 0})]
     assert list(tfjob_news(None, {**tfjob, "spec": {}})) == [("tfjob/default/a", "created", {})]
 

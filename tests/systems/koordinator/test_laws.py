@@ -283,6 +283,23 @@ def test_a_device_that_names_an_error_and_is_shown_as_healthy_is_reported() -> N
     assert found(56, [TWO, published(1, {**broken, "health": False})]) == []
 
 
+@pytest.mark.parametrize(
+    ("xid", "between", "named"),
+    [
+        pytest.param(48, (), [(2, 1)], id="its own"),
+        pytest.param(13, (), [], id="a program's"),
+        pytest.param(48, ("nvml-hidden",), [], id="bound anew"),
+    ],
+)
+def test_a_device_that_hides_the_xid_of_a_broken_gpu_is_reported(
+    xid: int, between: tuple[str, ...], named: list[tuple[int, int]]
+) -> None:
+    shows = {"uuid": "gpu-0", "gpuid": "n1-0", "xid": xid}
+    said = [TWO, (1.0, "host/n1", "xid", shows), *((2.0, "host/n1", event, shows) for event in between)]
+    assert found(56, [*said, published(3, device(0, health=False))]) == named
+    assert found(56, [*said, published(3, {**device(0, health=False), "labels": {XID: str(xid)}})]) == []
+
+
 def test_devices_that_belong_together_below_other_switches_are_reported() -> None:
     there = published(0, device(0, pcie="x"), device(1, pcie="y"), device(0, "rdma", pcie="x"))
     joint = pod(

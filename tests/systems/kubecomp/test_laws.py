@@ -154,14 +154,131 @@ def test_a_node_consents_as_its_host_lets_go(late_s):
 
 
 def test_a_node_does_not_refuse_what_it_has_consented_to():
-    for ended, found in ((False, [("refused", "consented")]), (True, [])):
+    for ended_s, found in ((None, [("refused", "consented")]), (0.0, [("refused", "consented")]), (1.0, [])):
         story = a_story()
         story.withdrawal("asked")
         story.withdrawal("consented")
-        if ended:
+        if ended_s is not None:
             story.withdrawal("consent-ended")
+            story.at(ended_s)
         story.withdrawal("refused", reason="held")
         assert story.found(38) == found
+
+
+def refusal(story, *, reported=True, reason="held"):
+    story.withdrawal("asked")
+    story.at(1.0)
+    story.withdrawal("refused", reason=reason)
+    story.withdrawal("asked-back")
+    if reported:
+        words = "0-a cannot be taken from host-2: held"
+        said = {"type": "Warning", "reason": "ReconfigRefused", "object": "pod/default/p", "message": words}
+        story.api("reconfig-manager", "event", **said)
+    story.withdrawal("asked", "b", "r2")
+    story.at(2.0)
+
+
+def test_a_refusal_is_reported_as_the_device_is_asked_back():
+    story = a_story()
+    refusal(story, reported=False)
+    assert story.found(98) == [("asked", "asked-back")]
+    story = a_story()
+    refusal(story, reported=False, reason="")
+    assert story.found(98) == []
+    story = a_story()
+    refusal(story)
+    assert story.found(98) == []
+    story.withdrawal("asked", request="r3")
+    story.withdrawal("refused", request="r3", reason="held")
+    story.withdrawal("asked-back", request="r3")  # the same words are no news
+    story.at(4.0)
+    assert story.found(98) == []
+
+
+def test_a_refusal_after_a_consent_is_none_of_a_pods():
+    story = a_story()
+    story.withdrawal("asked")
+    story.withdrawal("consented")
+    story.withdrawal("consent-ended")
+    story.at(1.0)
+    story.withdrawal("refused", reason="it is not on this host")
+    story.withdrawal("asked-back")
+    story.at(3.0)
+    assert story.found(98) == []
+
+
+@pytest.mark.parametrize(("cleared", "named"), [(True, []), (False, [("event", "annotations")])])
+def test_a_pod_that_was_held_for_as_long_as_it_may_wants_nothing_any_more(cleared, named):
+    story = a_story()
+    story.at(121.0)
+    if cleared:
+        story.note(node="")
+    words = "0/2 nodes are available: 1 rejected due to timeout after waiting 2m0s at plugin FalconResources."
+    said = {"type": "Warning", "reason": "FailedScheduling", "object": "pod/default/p", "message": words}
+    story.api("kubecomp-scheduler", "event", **said)
+    assert story.found(79) == named
+
+
+@pytest.mark.parametrize(
+    ("counted", "others", "named"),
+    [
+        pytest.param(1, [], [("event", "devices")], id="two are free"),
+        pytest.param(2, [], [], id="as it says"),
+        pytest.param(1, [{"node": "host-2"}], [], id="one is taken"),
+        pytest.param(1, [{"name": "w"}], [], id="one is waited for"),
+        pytest.param(1, [{"name": "w", "until_s": 5.5}], [], id="one was waited for"),
+        pytest.param(1, [{"name": "w", "until_s": 0.5}], [("event", "devices")], id="one was waited for long ago"),
+    ],
+)
+def test_a_pod_is_refused_only_where_its_pools_have_too_few(counted, others, named):
+    story = Story()
+    for other in others:
+        until_s = other.pop("until_s", None)
+        story.create(**{"name": "o", **other})
+        if "node" not in other:
+            story.note(**other)
+        if until_s is not None:
+            story.at(until_s)
+            story.note(other["name"], node="")
+    story.at(6.0)
+    story.create(asks=3)
+    words = f"0/2 nodes are available: Pod p requires 3 GPU but only {counted} GPU in the pool.."
+    said = {"type": "Warning", "reason": "FailedScheduling", "object": "pod/default/p", "message": words}
+    story.api("kubecomp-scheduler", "event", **said)
+    story.at(7.0)
+    assert story.found(99) == named
+
+
+@pytest.mark.parametrize(
+    ("shown", "then", "named"),
+    [
+        pytest.param("1", None, [("allocatable", None)], id="it goes on waiting"),
+        pytest.param("0", None, [], id="too few"),
+        pytest.param("1", lambda story: story.bind(), [], id="bound"),
+        pytest.param("1", lambda story: (story.create("q"), story.bind("q")), [], id="somebody else's"),
+    ],
+)
+def test_a_pod_is_bound_once_its_node_shows_enough(shown, then, named):
+    story = a_story()
+    story.at(2.0)
+    story.api("node/host-1", "allocatable", resource=GPU, old="0", new=shown)
+    story.at(3.0)
+    if then is not None:
+        then(story)
+    story.at(6.0)
+    assert story.found(35) == []
+    story.at(9.0)
+    assert story.found(35) == named
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "named"), [(4.0, []), (9.0, []), (10.0, [("asked", "event")]), (14.0, [("asked", "event")])]
+)
+def test_a_device_is_asked_for_when_something_causes_it(asked_s, named):
+    story = a_story()
+    story.at(asked_s)
+    story.withdrawal("asked")
+    assert story.found(88) == named
 
 
 def test_a_move_goes_on_once_its_device_is_detached():

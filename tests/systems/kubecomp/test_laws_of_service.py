@@ -114,6 +114,37 @@ def test_a_wait_in_which_something_is_done_or_nobody_can_is_none(done):
     assert waits(done) == []
 
 
+@pytest.mark.parametrize(
+    "done",
+    [
+        pytest.param(None, id="nothing"),
+        pytest.param(lambda story: story.withdrawal("asked"), id="asked"),
+        pytest.param(lambda story: story.bind(), id="bound"),
+        pytest.param(lambda story: story.journal.write("component", "reconfig-manager", "killed"), id="down"),
+    ],
+)
+def test_a_wait_that_nobody_begins_to_serve_is_reported_after_a_reading(done):
+    story = Story()
+    story.create()
+    story.note()
+    story.at(5.0)
+    if done is not None:
+        done(story)
+    story.at(13.0)
+    assert story.found(86) == []
+    story.at(20.0)
+    assert story.found(86) == ([("annotations", None)] if done is None else [])
+
+
+def test_a_bound_pod_on_which_somebody_writes_what_it_wanted_waits_for_nothing():
+    story = Story()
+    story.create()
+    story.bind()
+    story.note()
+    story.at(60.0)
+    assert story.found(86) == []
+
+
 def never(*args, **kwargs):
     return False
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mews.certificates import Certificates
+from mews.certificates import Certificates, ClusterCertificates
 from mews.emulator.chassis.inventory import Hardware
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
+from mews.harness.clusters.embedded.node_addresses import node_address
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.runtime import EnginePort
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
-MakeControlPlane = Callable[[Path, "Certificates | None"], "ControlPlane"]
+MakeControlPlane = Callable[[Path, "ClusterCertificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
 
 
@@ -63,7 +64,8 @@ class ServedPorts:
         self._hardware = hardware
         self._run = run
         self._kubeconfig = (folder or self.scratch) / "kubeconfig"
-        self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock)
+        nodes = [name for number, host in enumerate(hardware.hosts) for name in (host.name, node_address(number))]
+        self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock, nodes=nodes)
         self._make_control_plane = control_plane
         self._made: ControlPlane | None = None
         env = with_scenario_folder(self._owned.env())
@@ -129,7 +131,7 @@ class ServedPorts:
         self._make_own_parts()
         self._has_network = not await asyncio.to_thread(self._network_lacking)
         await certifying
-        self._made = self._make_control_plane(self.scratch, self._trust.certificates)
+        self._made = self._make_control_plane(self.scratch, self._trust.cluster)
         self.runtime = self._process_runtime(self._made)
         await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
         beginning, booting = self._starting
@@ -194,6 +196,7 @@ class ServedPorts:
     def _pod_network(self, control_plane: ControlPlane) -> PodNetwork | None:
         """That of the pods that run as processes; None where this machine cannot give them one."""
         from mews.kube.emulated.controllers.service_names import TABLE
+        from mews.kube.emulated.kubelet.node import KUBELET_PORT
         from mews.kube.emulated.kubelet.podnet.network import PodNetwork
         from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 
@@ -204,7 +207,12 @@ class ServedPorts:
             found = urlsplit(control_plane.url)
             return str(found.hostname), int(found.port or 0)
 
-        table = ServiceTable(self.names_file.with_name(TABLE), api)
+        def kubelets() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
+            places = [control_plane.kubelet_place(host.name) for host in self._hardware.hosts]
+            found = enumerate(places)
+            return {(node_address(at), KUBELET_PORT, "TCP"): [place] for at, place in found if place is not None}
+
+        table = ServiceTable(self.names_file.with_name(TABLE), api, kubelets)
         return PodNetwork(table, self._run.rng("pod-network"))
 
     def engine(self, host: str) -> EnginePort | None:

@@ -222,7 +222,7 @@ def kubelets() -> Iterator[list[Face]]:
             yield [
                 Face("kubelet with the certificate", address, kubelet(), identity.holder_context()),
                 Face("kubelet without it", address, kubelet(), identity.client_context()),
-                Face("kubelet with a token", address, kubelet(TOKEN), identity.client_context()),
+                Face("kubelet under TLS with a token", address, kubelet(TOKEN), identity.client_context()),
             ]
 
 

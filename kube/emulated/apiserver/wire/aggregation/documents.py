@@ -75,7 +75,7 @@ class RemoteDocuments:
         if found is not None and "APIGroupDiscoveryList" in media:
             return next((_resources_of(version) for version in _versions(found, api)), [])
         _, listed = await self._json(api, api.path, _JSON)
-        return _converted(api, listed["resources"])
+        return _converted(listed["resources"])
 
     async def _url(self, api: RemoteApi) -> str:
         _, found = await self._json(api, "/openapi/v3", _JSON)
@@ -207,13 +207,12 @@ def _resources_of(version: Mapping[str, Any]) -> list[Body]:
 _NO_KIND = {"group": "", "version": "", "kind": ""}
 
 
-def _converted(api: RemoteApi, listed: Sequence[Mapping[str, Any]]) -> list[Body]:
+def _converted(listed: Sequence[Mapping[str, Any]]) -> list[Body]:
     """Resources of an APIResourceList in the aggregated form (endpoints.ConvertGroupVersionIntoToDiscovery)."""
     found: dict[str, Body] = {}
     for each in listed:
         name, slash, sub = str(each["name"]).partition("/")
-        kind = {"group": each.get("group") or api.group, "version": each.get("version") or api.version}
-        kind["kind"] = each.get("kind") or ""
+        kind = {part: each.get(part) or "" for part in ("group", "version", "kind")}
         verbs = list(each.get("verbs") or ())
         if slash:
             owner = found.setdefault(name, {"resource": name, "responseKind": _NO_KIND, "scope": _scope(each),

@@ -9,8 +9,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ WORK = {
 }
 """Images of what the charts are given to do."""
 _STEP_S = 300
-_LATE_S, _AGAIN_S = 180.0, 2.0
+_LATE_S, _PATIENCE_S, _AGAIN_S = 180.0, 90.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,9 @@ class Chart:
     also: Sequence[str] = ()
     job: str = ""
     example: str = ""
+    script: str = ""
     done: Sequence[Sequence[str]] = ()
+    asks: Sequence[Sequence[str]] = ()
     late: bool = False
     needs: str = ""
     kind: str = "works"
@@ -128,8 +131,31 @@ class Client:
             self._apply(FOLDER / chart.job, _LATE_S if chart.late else 0.0)
         if chart.example:
             self.run("kubectl", "apply", "-f", str(chart.programs().source() / chart.example))
+        if chart.script:
+            self._patiently(lambda: self._shell(chart))
         for what, state in chart.done:
             self.run("kubectl", "wait", f"--for={state}", *what.split(), "--timeout", "120s")
+        for path, part in chart.asks:
+            self._patiently(partial(self._shows, path, part))
+
+    def _shell(self, chart: Chart) -> None:
+        self.run("bash", "-ec", f'PATH="{chart.programs().built()}:$PATH"; {chart.script}')
+
+    def _shows(self, path: str, part: str) -> None:
+        shown = self.run("kubectl", "get", "--raw", path)
+        assert part in shown, (path, shown[:3000])
+
+    def _patiently(self, step: Callable[[], None]) -> None:
+        """Again and again, while it fails: what it needs may come later."""
+        end = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                step()
+                return
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(_AGAIN_S)
 
     def _apply(self, file: Path, patience_s: float) -> None:
         """Apply it, if need be again while a webhook does not listen yet."""

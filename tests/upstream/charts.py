@@ -115,7 +115,8 @@ class Client:
         if chart.kustomize:
             self.run("kubectl", "apply", "--server-side", "-k", str(source / chart.kustomize))
         elif chart.apply:
-            self.run("kubectl", "apply", "-f", str(source / chart.apply))
+            self._make_namespace(chart.namespace)
+            self.run("kubectl", "apply", "-n", chart.namespace, "-f", str(source / chart.apply))
         else:
             place = _cert_managers_chart(source, self._folder, chart) if chart.name == "cert-manager" else None
             words = ["install", chart.name, str(place or source / chart.helm), "-n", chart.namespace]
@@ -124,6 +125,10 @@ class Client:
         for kind in ("deployment", "daemonset"):
             for name in self.run("kubectl", "get", kind, "-n", chart.namespace, "-o", "name").split():
                 self.run("kubectl", "rollout", "status", name, "-n", chart.namespace, "--timeout", "180s")
+
+    def _make_namespace(self, name: str) -> None:
+        made = self.run("kubectl", "create", "namespace", name, "--dry-run=client", "-o", "yaml")
+        self.run("kubectl", "apply", "-f", "-", stdin=made)
 
     def work(self, chart: Chart) -> None:
         """Have it do what it is for."""

@@ -22,6 +22,8 @@ from mews.listening.connections import read_at_most
 from mews.listening.limits import HOP_BY_HOP
 
 _OWN = HOP_BY_HOP | {"host", "content-length", "authorization"}
+AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp's client adds to requests without them: a proxy hands on what it got."""
 _CHUNK = 64 * 1024
 _CONNECT_S = 30.0
 
@@ -146,7 +148,7 @@ async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:
         try:
             answer = await session.request(
                 request.method, _as_it_is(request, f"{url}?{query}" if query else url), headers=sent,
-                data=body or None, allow_redirects=False, ssl=False,
+                data=body or None, allow_redirects=False, ssl=False, skip_auto_headers=AUTOMATIC,
             )  # fmt: skip
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             text = f"error trying to reach service: {_reason(error, target)}"

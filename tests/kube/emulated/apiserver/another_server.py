@@ -23,7 +23,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 _THING = {"name": "things", "singularName": "thing", "namespaced": True, "kind": "Thing", "verbs": ["get", "list"]}
 _SCALE = {"name": "things/scale", "singularName": "", "namespaced": True, "kind": "Scale", "verbs": ["get"],
           "group": "autoscaling", "version": "v1"}  # fmt: skip
-_SHOWN = ("x-remote-", "x-forwarded-", "authorization", "host", "impersonate", "x-own")
+_SHOWN = ("x-remote-", "x-forwarded-", "authorization", "host", "impersonate", "x-own", "content-type", "user-agent")
 
 
 class AnotherServer:
@@ -134,8 +134,9 @@ class Tour:
 
     async def _ask(self, path: str, method: str = "GET", **options: Any) -> tuple[int, str, Any]:
         async with self._session.request(
-            method, self._url + path, ssl=False, allow_redirects=False, **options
-        ) as response:
+            method, self._url + path, ssl=False, allow_redirects=False,
+            skip_auto_headers=("Content-Type", "User-Agent"), **options
+        ) as response:  # fmt: skip
             return response.status, response.headers.get("Content-Type", ""), await response.text()
 
     async def _note(self, name: str, path: str, method: str = "GET", **options: Any) -> None:

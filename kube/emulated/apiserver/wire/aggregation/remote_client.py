@@ -17,6 +17,7 @@ from mews.certificates import Certificates
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import MASTERS, User
 from mews.kube.emulated.apiserver.wire.aggregation.remote_apis import RemoteApi, ServerPlace, UnresolvedError, place_of
+from mews.kube.emulated.apiserver.wire.proxies import AUTOMATIC
 from mews.kube.emulated.apiserver.wire.service_places import unreached
 
 AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
@@ -120,7 +121,7 @@ class RemoteClient:
             return await self._asking().request(
                 method, _as_written(f"https://{shown}:{port}{path}"), headers=headers, data=body or None,
                 allow_redirects=False, ssl=self.context(api, trusting=trusting),
-                server_hostname=f"{api.service}.{api.namespace}.svc",
+                server_hostname=f"{api.service}.{api.namespace}.svc", skip_auto_headers=AUTOMATIC,
             )  # fmt: skip
         except TimeoutError:
             raise UnreachedError(f"dial tcp {place.shown}: i/o timeout") from None

@@ -1,4 +1,4 @@
-"""What namespaces cost a pod that is a process: CPU time a start, two hundred pods at once, and what is left after kill.
+"""What namespaces cost a pod that is a process: CPU time a start, two hundred pods at once, what a kill leaves.
 
 ``python -m benchmarks.pod_starts``. The same container is started with a root and a network of its own, and as a plain
 process; what either costs is the CPU time of this process and of those that it started. Then a Deployment of two

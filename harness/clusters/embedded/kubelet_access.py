@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from aiohttp import web
-from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource

@@ -67,9 +67,11 @@ def served(folder: Path, check: Callable[[Ask, Reviews], Awaitable[None]]) -> No
         async def ask(path: str, token: str = "", host: str = node_address(0)) -> tuple[int, str]:
             headers = {"Host": f"{host}:10250", **({"Authorization": f"Bearer {token}"} if token else {})}
             url = f"https://127.0.0.1:{address[1]}{path}"
-            async with aiohttp.ClientSession() as session:
-                async with session.get(url, headers=headers, ssl=trust, server_hostname=node_address(0)) as answer:
-                    return answer.status, await answer.text()
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(url, headers=headers, ssl=trust, server_hostname=node_address(0)) as answer,
+            ):
+                return answer.status, await answer.text()
 
         try:
             await check(ask, reviews)

@@ -120,7 +120,8 @@ def _cgroup(usage: PodUsage, name: str) -> _Labels:
     """The labels that the kubelet has cAdvisor give (pkg/kubelet/server/server.go containerPrometheusLabelsFunc)."""
     uid = uid_of(usage.pod)
     image = next((each.get("image", "") for each in containers_of(usage.pod) if each["name"] == name), "")
-    return {"container": name, **_pod(usage), "image": image, "name": f"{uid}-{name}", "id": f"/kubepods/pod{uid}/{name}"}
+    shown = {"image": image, "name": f"{uid}-{name}", "id": f"/kubepods/pod{uid}/{name}"}
+    return {"container": name, **_pod(usage), **shown}
 
 
 def _own(kubelet: KubeletApi, now: float) -> str:

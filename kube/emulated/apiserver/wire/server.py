@@ -9,13 +9,13 @@ from typing import Any
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError, BadRequestError, ForbiddenError, TooManyRequestsError
 from mews.certificates import Certificates
+from mews.kube.api.errors import ApiError, BadRequestError, ForbiddenError, TooManyRequestsError
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator, ImpersonationError
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
-from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.access.delegation import keep_trust
+from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork
@@ -101,10 +101,10 @@ class ApiServer:
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
     administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. ``usage``: what
     the kubelets' pods use is served, as a metrics-server would. Who watches and takes nothing for ``patience_s`` is cut
-    off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``);
-    ``allow_hosts`` adds names. ``authority``, in PEM, has signed certificates of this cluster; ``front`` is shown to
-    servers behind APIServices, so that they know who asks. ``reads_only``: why nothing but reads is answered, and the server adds no object of its
-    own; "" where all is.
+    off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``); ``allow_hosts``
+    adds names. ``authority``, in PEM, has signed certificates of this cluster; ``front`` is shown to servers behind
+    APIServices, so that they know who asks. ``reads_only``: why nothing but reads is answered, and the server adds no
+    object of its own; "" where all is.
     """
 
     def __init__(

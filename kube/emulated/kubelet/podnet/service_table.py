@@ -16,9 +16,7 @@ class ServiceTable:
     """Of the file at ``path``, which need not be there; ``api`` says where the API is, once pods run, and ``more`` what
     else is found at addresses that this machine does not have."""
 
-    def __init__(
-        self, path: Path, api: Callable[[], tuple[str, int]], more: Callable[[], Services] = dict
-    ) -> None:
+    def __init__(self, path: Path, api: Callable[[], tuple[str, int]], more: Callable[[], Services] = dict) -> None:
         self._path = path
         self._api = api
         self._more = more

@@ -100,9 +100,10 @@ def test_nobody_is_believed_without_a_certificate(tmp_path: Path) -> None:
     async def check(kube: HttpKube, other: AnotherServer) -> None:
         await kube.create(SERVICES, external())
         await kube.create(API_SERVICES, api_service(other.port))
-        assert "failing or missing response from https://127.0.0.1:" in (
-            await condition(kube, "FailedDiscoveryCheck")
-        )["message"]
+        assert (
+            "failing or missing response from https://127.0.0.1:"
+            in (await condition(kube, "FailedDiscoveryCheck"))["message"]
+        )
         assert not [name for name in (await trusted(kube)) if name.startswith("requestheader")]
 
     served(tmp_path, check, shows=False)
@@ -160,9 +161,10 @@ def test_a_server_behind_a_service_is_available_with_its_endpoints(tmp_path: Pat
         await kube.create(ENDPOINT_SLICES, piece(other.port, ready=False))
         text = 'endpointslices for service/other in "default" have no addresses with port name "https"'
         assert (await condition(kube, "MissingEndpoints"))["message"] == text
-        await kube.patch(ENDPOINT_SLICES, "other-1", {"ports": piece(other.port, ready=True)["ports"]}, kind=Patch.MERGE)
+        other_port = {"ports": piece(1, ready=False)["ports"]}
+        await kube.patch(ENDPOINT_SLICES, "other-1", other_port, kind=Patch.MERGE)
         assert (await condition(kube, "MissingEndpoints"))["message"] == text
-        ready = {"endpoints": piece(other.port, ready=True)["endpoints"]}
+        ready = {name: piece(other.port, ready=True)[name] for name in ("endpoints", "ports")}
         await kube.patch(ENDPOINT_SLICES, "other-1", ready, kind=Patch.MERGE)
         assert (await condition(kube, "Passed"))["status"] == "True"
         assert (await kube.get(THINGS, "one", namespace="n"))["line"] == f"GET {BASE}/namespaces/n/things/one"

@@ -49,9 +49,11 @@ def test_a_token_is_for_its_audiences_alone() -> None:
             assert (await asked(kube, "x"))["user"]["username"] == "admin"
             for token, status in ((vaults, 401), (own, 403), (both, 403)):
                 headers = {"Authorization": f"Bearer {token}"}
-                async with aiohttp.ClientSession(headers=headers) as session:
-                    async with session.get(f"{server.url}/api/v1/namespaces") as answer:
-                        assert answer.status == status
+                async with (
+                    aiohttp.ClientSession(headers=headers) as session,
+                    session.get(f"{server.url}/api/v1/namespaces") as answer,
+                ):
+                    assert answer.status == status
         finally:
             await kube.close()
             await server.stop()

@@ -228,4 +228,3 @@ def _converted(listed: Sequence[Mapping[str, Any]]) -> list[Body]:
 
 def _scope(listed: Mapping[str, Any]) -> str:
     return "Namespaced" if listed.get("namespaced") else "Cluster"
-

@@ -275,11 +275,13 @@ class ServedPorts:
     def _node(self, host: str) -> dict[str, Any]:
         files = self._hosts.root(host)
         driver_root = self._hosts.driver_root(host)
+        place = self._control_plane.kubelet_place(host) or self._control_plane.kubelet_address(host)
         return {
             **self._kubelets.ready(host),
             "sysfs": str(files / "sys"),
             "root": str(files),
             "driver_root": None if driver_root is None else str(driver_root),
+            "kubelet": None if place is None else f"https://{place[0]}:{place[1]}",
             "env": self._hosts.env(host),
         }
 

@@ -158,9 +158,8 @@ class RemoteClient:
 
 
 def _as_written(url: str) -> Any:
-    from yarl import URL
-
-    return URL(url, encoded=True)
+    """A URL whose escapes stay as they are: of aiohttp's own type."""
+    return aiohttp.client.URL(url, encoded=True)  # type: ignore[attr-defined]
 
 
 __all__ = ["AGGREGATOR", "RemoteClient", "UnreachedError", "UnresolvedError", "identity_headers"]

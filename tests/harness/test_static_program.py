@@ -38,12 +38,14 @@ def pod(name: str, gpus: int) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "config", "mountPath": "/etc/app"}, {"name": "secret", "mountPath": "/secret", "readOnly": True},
             {"name": "about", "mountPath": "/about"}, {"name": "scratch", "mountPath": "/scratch"},
+            {"name": "fast", "mountPath": "/fast"},
         ],
     }  # fmt: skip
     labels = {"fieldRef": {"fieldPath": "metadata.labels"}, "path": "labels"}
     volumes = [
         {"name": "config", "configMap": {"name": "config"}}, {"name": "secret", "secret": {"secretName": "secret"}},
         {"name": "about", "downwardAPI": {"items": [labels]}}, {"name": "scratch", "emptyDir": {}},
+        {"name": "fast", "emptyDir": {"medium": "Memory"}},
     ]  # fmt: skip
     metadata = {"name": name, "labels": {"app": name}}
     spec = {"containers": [container], "volumes": volumes, "securityContext": {"runAsUser": 65532}}
@@ -111,6 +113,10 @@ def check_files(client: Client) -> None:
     assert found["files"]["/about/labels"] == 'app="one"'
     assert found["files"]["/etc/hostname-is-none"].startswith("error: ")
     assert (found["hostname"], found["arguments"], found["write"]) == ("one", ["--as", "one"], True)
+    mounts = client.seen("one", file="/proc/self/mountinfo", write="/fast/x")["files"]["/proc/self/mountinfo"]
+    found = [line.rpartition(" - ")[2].split()[0] for line in mounts.splitlines() if line.split()[4] == "/fast"]
+    assert found == ["tmpfs"]
+    assert client.seen("one", file="/fast/x")["files"]["/fast/x"] == "written"
     assert client.seen("two", file="/scratch/x")["files"]["/scratch/x"].startswith("error: ")
     for place in ("/usr/x", "/secret/x", "/x"):
         assert client.seen("one", write=place)["write"] is False, place

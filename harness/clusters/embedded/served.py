@@ -17,7 +17,7 @@ from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
 from mews.harness.clusters.embedded.trust import RunTrust
-from mews.harness.leftovers import OWNER, RuntimeFolder, make_runtime_folder
+from mews.harness.leftovers import OWNER, RuntimeFolder, make_memory_folder, make_runtime_folder
 from mews.harness.options import ServingOptions
 from mews.harness.run_context import RunContext
 
@@ -176,7 +176,8 @@ class ServedPorts:
         folder = self.scratch / "pods"
         host_paths = NodeHostPaths(self._kubelets.node_folder, self._files_of)
         self.pod_volumes = PodVolumes(
-            access.kube, folder, host_paths, provisioned=self.volumes, tokens=access, speed=self._run.speed
+            access.kube, folder, host_paths, provisioned=self.volumes, tokens=access, speed=self._run.speed,
+            memory=make_memory_folder(self.scratch),
         )
         network, names = self._pod_network(control_plane), self.names_file
         roots = PodRoots(

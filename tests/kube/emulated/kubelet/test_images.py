@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mews.kube.emulated.kubelet.errors import ImagesError, StartError
-from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, load_images, plain_name, render
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, ImageBook, load_images, plain_name, render
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.simulated import scene_of
 from tests.kube.emulated.kubelet.bench import pod

@@ -134,6 +134,11 @@ def check_network(client: Client) -> None:
         assert answer["remote"].rpartition(":")[0] == own
 
 
+    node = client.run("get", "nodes", "-o", "jsonpath={.items[0].status.addresses[0].address}")
+    answer = client.seen("one", ask=f"https://{node}:10250/healthz")["answer"]
+    assert answer.endswith("certificate signed by unknown authority"), "a kubelet is reached, and not trusted by all"
+
+
 def check_gpus(client: Client) -> None:
     found = {name: client.seen(name, gpus="1")["gpus"] for name in ("one", "two")}
     assert [len(found[name]) for name in ("one", "two")] == [2, 1], found

@@ -187,7 +187,8 @@ class Tour:
         await self._note("version", BASE)
         await self._note("group", f"/apis/{GROUP}")
         played = {"Impersonate-User": "me", "Impersonate-Group": "ours", "Impersonate-Extra-Scopes%2fA": "b",
-                  "X-Remote-User": "root", "X-Remote-Extra-Old": "x", "X-Own": "1"}  # fmt: skip
+                  "X-Remote-User": "root", "X-Remote-Group": "system:masters", "X-Remote-Uid": "0",
+                  "X-Remote-Extra-Old": "x", "X-Own": "1"}  # fmt: skip
         role = {"metadata": {"name": "others"}, "rules": [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]}]}
         bound = {"metadata": {"name": "others"}, "subjects": [{"kind": "User", "name": "me", "apiGroup": _RBAC}],
                  "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "others"}}  # fmt: skip

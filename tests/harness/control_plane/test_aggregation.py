@@ -70,4 +70,4 @@ def test_a_client_sees_the_same_behind_the_real_server(
     real = asyncio.run(behind_the_real(shared, tmp_path / "real", aggregated=aggregated))
     ours = asyncio.run(behind_ours(tmp_path / "ours", aggregated=aggregated))
     assert ours == real
-    assert len(ours) == 26
+    assert len(ours) == 29

@@ -235,11 +235,17 @@ class Tour:
         await self._condition(lambda condition: condition["status"] == "True")
         await asyncio.sleep(1.0)
         await self._note("untrusted", f"{BASE}/namespaces/n/things")
+        upgrade = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+        await self._note("upgrade untrusted", f"{BASE}/upgraded?no=403", headers=upgrade)
+        await self._change({"caBundle": "Z2FyYmFnZQ=="})
+        await asyncio.sleep(1.0)
+        await self._note("no certificates", f"{BASE}/namespaces/n/things")
         await self._change({"caBundle": self._bundle})
         await asyncio.sleep(1.0)
         port = self._other.port
         await self._other.stop()
         await self._note("down", f"{BASE}/namespaces/n/things")
+        await self._note("upgrade down", f"{BASE}/upgraded?no=403", headers=upgrade)
         await self._change({"versionPriority": 11})
         await self._note_condition("not answering", "False", "FailedDiscoveryCheck")
         await self._note("unavailable", f"{BASE}/namespaces/n/things")

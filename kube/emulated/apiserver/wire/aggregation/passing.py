@@ -23,6 +23,7 @@ from mews.kube.emulated.apiserver.wire.aggregation.remote_client import (
 )
 from mews.kube.emulated.apiserver.wire.call import MAX_BODY, text
 from mews.kube.emulated.apiserver.wire.proxies import send_back
+from mews.kube.emulated.apiserver.wire.service_places import untrusted
 from mews.listening.connections import Tunnel, begin_stream, open_tunnel, read_at_most
 from mews.listening.limits import HOP_BY_HOP
 
@@ -30,6 +31,10 @@ _UNAVAILABLE, _BAD_GATEWAY, _SWITCHED, _ERRORS = 503, 502, 101, 400
 _REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
 _CHUNK, _LONGEST_HEAD = 64 * 1024, 64 * 1024
 _TRUE = ("1", "true")
+
+
+class _UpgradeError(Exception):
+    """Why a stream did not begin, in the words of apimachinery's UpgradeAwareHandler."""
 
 
 async def pass_on(client: RemoteClient, request: web.BaseRequest, user: User, api: RemoteApi) -> web.StreamResponse:
@@ -40,12 +45,14 @@ async def pass_on(client: RemoteClient, request: web.BaseRequest, user: User, ap
         if "upgrade" in request.headers.get("Connection", "").lower():
             return await _pass_upgrade(client, request, user, api)
         return await _pass(client, request, user, api)
+    except _UpgradeError as error:
+        return text(f"{error}\n", _UNAVAILABLE)
     except UnresolvedError:
         return text("service unavailable\n", _UNAVAILABLE)
     except UnreachedError as error:
         return text(f"error trying to reach service: {error}\n", _UNAVAILABLE)
-    except ssl.SSLError as error:  # a caBundle that is no certificate
-        return text(f"unable to load root certificates: {error}\n", 500)
+    except ssl.SSLError:  # a caBundle that is no certificate
+        return text("unable to load root certificates: unable to parse bytes as PEM block\n", 500)
 
 
 async def _pass(client: RemoteClient, request: web.BaseRequest, user: User, api: RemoteApi) -> web.StreamResponse:
@@ -76,19 +83,24 @@ def _headers(client: RemoteClient, request: web.BaseRequest, user: User, api: Re
 async def _pass_upgrade(
     client: RemoteClient, request: web.BaseRequest, user: User, api: RemoteApi
 ) -> web.StreamResponse:
-    place = client.place(api)
-    host, port = client.endpoint(place)
+    place, context = client.place(api), client.context(api)
+    try:
+        host, port = client.endpoint(place)
+    except UnreachedError as error:
+        raise _UpgradeError(f"error dialing backend: {error}") from error
     name = f"{api.service}.{api.namespace}.svc"
     try:
         reader, writer = await asyncio.open_connection(
-            host, port, ssl=client.context(api), server_hostname=name, limit=_LONGEST_HEAD
+            host, port, ssl=context, server_hostname=name, limit=_LONGEST_HEAD
         )
+    except ssl.SSLCertVerificationError as error:
+        raise _UpgradeError(f"error dialing backend: {untrusted(error)}") from error
     except ssl.SSLError as error:
-        raise UnreachedError(f"tls: {error.reason or error}") from error
+        raise _UpgradeError(f"error dialing backend: tls: {error.reason or error}") from error
     except OSError as error:
         refused = isinstance(error, ConnectionRefusedError)
         reason = "connection refused" if refused else (error.strerror or str(error)).lower()
-        raise UnreachedError(f"dial tcp {place.shown}: connect: {reason}") from error
+        raise _UpgradeError(f"error dialing backend: dial tcp {place.shown}: connect: {reason}") from error
     try:
         headers = _headers(client, request, user, api)
         headers["Host"], headers["Connection"] = place.shown, "Upgrade"
@@ -109,11 +121,11 @@ async def _switched(
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise UnreachedError("unexpected EOF") from error
+        raise _UpgradeError("unexpected EOF") from error
     first, *lines = head.split("\r\n")
     words = first.split(maxsplit=2)
     if len(words) < 2 or not words[1].isdigit():
-        raise UnreachedError(f'malformed HTTP response "{first}"')
+        raise _UpgradeError(f'malformed HTTP response "{first}"')
     status = int(words[1])
     headers = CIMultiDict((key, value.strip()) for key, _, value in (line.partition(":") for line in lines if line))
     if status != _SWITCHED:

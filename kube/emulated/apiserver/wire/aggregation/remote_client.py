@@ -116,11 +116,11 @@ class RemoteClient:
         place = self.place(api)
         host, port = endpoint or self.endpoint(place)
         shown = f"[{host}]" if ":" in host else host
-        headers["Host"] = place.shown
+        headers["Host"], context = place.shown, self.context(api, trusting=trusting)
         try:
             return await self._asking().request(
                 method, _as_written(f"https://{shown}:{port}{path}"), headers=headers, data=body or None,
-                allow_redirects=False, ssl=self.context(api, trusting=trusting),
+                allow_redirects=False, ssl=context,
                 server_hostname=f"{api.service}.{api.namespace}.svc", skip_auto_headers=AUTOMATIC,
             )  # fmt: skip
         except TimeoutError:

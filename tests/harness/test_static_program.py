@@ -133,7 +133,6 @@ def check_network(client: Client) -> None:
         own = client.run("get", "pod", asking, "-o", "jsonpath={.status.podIP}")
         assert answer["remote"].rpartition(":")[0] == own
 
-
     node = client.run("get", "nodes", "-o", "jsonpath={.items[0].status.addresses[0].address}")
     answer = client.seen("one", ask=f"https://{node}:10250/healthz")["answer"]
     assert answer.endswith("certificate signed by unknown authority"), "a kubelet is reached, and not trusted by all"

@@ -176,7 +176,12 @@ class ServedPorts:
         folder = self.scratch / "pods"
         host_paths = NodeHostPaths(self._kubelets.node_folder, self._files_of)
         self.pod_volumes = PodVolumes(
-            access.kube, folder, host_paths, provisioned=self.volumes, tokens=access, speed=self._run.speed,
+            access.kube,
+            folder,
+            host_paths,
+            provisioned=self.volumes,
+            tokens=access,
+            speed=self._run.speed,
             memory=make_memory_folder(self.scratch),
         )
         network, names = self._pod_network(control_plane), self.names_file

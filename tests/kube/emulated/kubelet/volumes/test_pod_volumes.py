@@ -232,8 +232,8 @@ def test_an_empty_folder_in_memory_is_one_there(tmp_path: Path) -> None:
         of = pod({"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
         volumes = volumes_of(tmp_path, Api())
         [mount] = await volumes.mounts(of, "main")
-        assert Path(mount.host_path).resolve() == (tmp_path / "memory" / "u" / "v").resolve()
         (Path(mount.host_path) / "x").write_bytes(b"x" * 5000)
+        assert (tmp_path / "memory" / "u" / "v" / "x").exists()
         assert await volumes.mounts(of, "main") == [mount]
         assert (await volumes.usage(of))["v"] >= 5000
         volumes.remove("u")

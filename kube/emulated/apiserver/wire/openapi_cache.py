@@ -19,12 +19,14 @@ class SwaggerCache:
         self._tag = ""
         self._body = b""
 
-    def answer(self, kinds: Registry, known: str, others: RemoteDocuments) -> web.Response:
+    def answer(self, kinds: Registry, known: str, others: RemoteDocuments | None = None) -> web.Response:
         """The document with that of ``others``, or 304 where ``known`` (If-None-Match) names it."""
-        tag = f'"{openapi.digest([*kinds])}{others.generation or ""}"'
+        grown = "" if others is None else others.generation or ""
+        tag = f'"{openapi.digest([*kinds])}{grown}"'
         if tag != self._tag:
             self._tag = tag
-            self._body = encode(joined_swagger(openapi.swagger(kinds), list(others.swaggers())), JSON)
+            parts = [] if others is None else list(others.swaggers())
+            self._body = encode(joined_swagger(openapi.swagger(kinds), parts), JSON)
         typed = {**headers(), "ETag": tag}
         if tag in (each.strip() for each in known.split(",")):
             return web.Response(status=304, headers=typed)

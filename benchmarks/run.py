@@ -20,6 +20,7 @@ BENCHES = (
     "bind_rate",
     "dra_binds",
     "dra_pods",
+    "pod_starts",
     "prebind",
     "worlds",
     "pool_scale",

@@ -29,6 +29,8 @@ OWNER = "MEWS_OWNER"
 """In the environment of processes that belong to a runtime folder: the folder."""
 
 _FILE = "owner.json"
+_MEMORY = Path("/dev/shm")
+"""Where POSIX' shared memory is: a tmpfs on Linux."""
 ENGINE_FILE = "engine.owned"
 """In a runtime folder whose run has containers of the container engine."""
 _CONTAINERS_S = 60.0
@@ -119,6 +121,7 @@ class RuntimeFolder:
 
     def release(self) -> None:
         """Remove it."""
+        _remove_memory(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -139,11 +142,30 @@ def end_own() -> None:
                 _remove(folder)
 
 
+def make_memory_folder(folder: Path) -> Path | None:
+    """A folder in memory that goes with a runtime folder; None where this machine has none to be had."""
+    place = _MEMORY / folder.name
+    try:
+        place.mkdir(mode=0o700)
+    except OSError:
+        return None
+    return place
+
+
+def _remove_memory(folder: Path) -> None:
+    """What ``make_memory_folder`` made; nobody else's."""
+    place = _MEMORY / folder.name
+    with contextlib.suppress(OSError):
+        if place.lstat().st_uid == os.getuid():
+            shutil.rmtree(place, ignore_errors=True)
+
+
 def _remove(folder: Path) -> None:
     for pid in list(_belonging(folder)):
         _kill(pid)
     end_containers(folder)
     unmount_below(folder)
+    _remove_memory(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 

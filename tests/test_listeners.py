@@ -160,6 +160,8 @@ def known_listeners(ready):
         found[re.escape(ready["logs"]) + r"/api\.sock"] = "api"
         found[re.escape(ready["logs"]) + r"/h/[^/]+/nvml\.state\.sock"] = "nvml"
     for node in ready.get("nodes", {}).values():
+        if node["kubelet"]:
+            found[at(node["kubelet"])] = "kubelet"
         found[re.escape(node["device_plugins"]) + r"/[^/]+"] = "device-plugins"
         found[re.escape(node["pod_resources"]) + r"/[^/]+"] = "pod-resources"
         found[re.escape(os.path.dirname(node["pod_resources"])) + r"/\.[^/]+"] = "runtime-hooks"

@@ -13,7 +13,12 @@ from ci.reference.nvml import CLASSES as TRIED
 CHARTS = Path(__file__).resolve().parents[2] / "tests/upstream/charts.yaml"
 CLASSES = {**TRIED, "open": "not tried yet"}
 """How a chart does, as the file puts it -> in the words of the page."""
-WAYS = {"kustomize": "kubectl apply --server-side -k", "apply": "kubectl apply -f", "helm": "helm install"}
+WAYS = {
+    "kustomize": "kubectl apply --server-side -k",
+    "apply": "kubectl apply -f",
+    "helm": "helm install",
+    "made": "kubectl apply --server-side -f, made by",
+}
 """Key of a row -> how it is installed."""
 
 

@@ -111,8 +111,9 @@ class ApiConnection:
         url = self.base_url + target
         try:
             async with self._stream_session().request(
-                method, url, headers={**headers, **own}, data=body or None, allow_redirects=False
-            ) as response:
+                method, url, headers={**headers, **own}, data=body or None, allow_redirects=False,
+                skip_auto_headers=("Content-Type",),
+            ) as response:  # fmt: skip
                 yield response
         except _BROKEN as error:
             raise self._unavailable(error) from error

@@ -325,7 +325,7 @@ def _aggregated(body: Object) -> Sequence[Resource]:
         )
         for group in body["items"]
         for version in group["versions"]
-        for each in version["resources"]
+        for each in version.get("resources") or ()
     ]
 
 

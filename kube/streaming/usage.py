@@ -10,10 +10,12 @@ from mews.kube.api.objects import Object
 
 
 class ContainerUsage(Struct, frozen=True):
-    """Billionths of a core, and bytes."""
+    """Billionths of a core, and bytes; ``cpu_s`` of a core since it ``started_at`` (unix seconds)."""
 
     cpu_nano: int
     memory: int
+    cpu_s: float = 0.0
+    started_at: float = 0.0
 
 
 class PodUsage(Struct, frozen=True):

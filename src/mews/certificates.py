@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,10 @@ _NAMES = (
     "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 )  # fmt: skip
 _ADDRESSES = ("127.0.0.1", "::1")
-_AUTHORITY, _SERVER = "mews-ca", "mews"
+_AUTHORITY, _SERVER, _KUBELET = "mews-ca", "mews", "system:node"
+FRONT_PROXY = "front-proxy-client"
+"""What the API server is called where it passes requests on, as kubeadm calls it."""
+_FRONT_AUTHORITY = "front-proxy-ca"
 
 
 class Certificates(Struct, frozen=True):
@@ -51,26 +54,76 @@ def certificates_in(folder: Path) -> Certificates:
     return Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
 
 
+class ClusterCertificates(Struct, frozen=True):
+    """Those of a cluster: of the API server, of its nodes' kubelets, and by the same authority; ``front`` is what the
+    API server shows to servers behind it, by an authority that has signed nothing else."""
+
+    server: Certificates
+    kubelet: Certificates
+    front: Certificates
+
+
+def cluster_certificates_in(folder: Path) -> ClusterCertificates:
+    """Where ``make_cluster_certificates`` puts them; they need not be there yet."""
+    server = certificates_in(folder)
+    kubelet = Certificates(server.authority, folder / "kubelet.crt", folder / "kubelet.key")
+    front = Certificates(*(folder / f"front-proxy-{name}" for name in ("ca.crt", "client.crt", "client.key")))
+    return ClusterCertificates(server, kubelet, front)
+
+
 def make_certificates(folder: Path, now_s: float, names: Iterable[str] = ()) -> Certificates:
     """Make an authority, sign a server's certificate for loopback with it, and forget the authority's key.
 
     ``names``: further names and addresses of the server. The certificate appears last and whole, so that another
     process may wait for it.
     """
-    from cryptography.hazmat.primitives import serialization
+    made, authority = certificates_in(folder), _Authority(_AUTHORITY, now_s)
+    _sign(authority, made, _SERVER, _names(names))
+    return made
+
+
+def make_cluster_certificates(
+    folder: Path, now_s: float, names: Iterable[str] = (), *, nodes: Iterable[str] = ()
+) -> ClusterCertificates:
+    """Make those of a cluster likewise; ``nodes``: names and addresses of its nodes. The server's appears last."""
+    made, authority = cluster_certificates_in(folder), _Authority(_AUTHORITY, now_s)
+    _sign(_Authority(_FRONT_AUTHORITY, now_s), made.front, FRONT_PROXY, [])
+    _sign(authority, made.kubelet, _KUBELET, list(dict.fromkeys((*_ADDRESSES, *nodes))))
+    _sign(authority, made.server, _SERVER, _names(names))
+    return made
+
+
+def _names(more: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys((*_NAMES, *_ADDRESSES, *more)))
+
+
+class _Authority:
+    """Signs with a key that is forgotten with it."""
+
+    def __init__(self, name: str, now_s: float) -> None:
+        self.key = _new_key()
+        self.now_s = now_s
+        self.name = name
+        self.certificate = _certificate(name, self.key, signed_by=(name, self.key), now_s=now_s)
+
+
+def _new_key() -> EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    made = certificates_in(folder)
-    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    signer = (_AUTHORITY, authority_key)
-    authority = _certificate(_AUTHORITY, authority_key, signed_by=signer, now_s=now_s)
-    certificate = _certificate(_SERVER, key, signed_by=signer, now_s=now_s, names=names)
-    pem = serialization.Encoding.PEM
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _sign(authority: _Authority, files: Certificates, name: str, names: Sequence[str]) -> None:
+    """Write key, authority and certificate, in this order."""
+    from cryptography.hazmat.primitives import serialization
+
+    key, pem = _new_key(), serialization.Encoding.PEM
+    signer = (authority.name, authority.key)
+    certificate = _certificate(name, key, signed_by=signer, now_s=authority.now_s, names=names)
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    _write(made.key, key.private_bytes(pem, form, plain), mode=0o600)
-    _write(made.authority, authority.public_bytes(pem), mode=0o644)
-    _write(made.certificate, certificate.public_bytes(pem), mode=0o644)
-    return made
+    _write(files.key, key.private_bytes(pem, form, plain), mode=0o600)
+    _write(files.authority, authority.certificate.public_bytes(pem), mode=0o644)
+    _write(files.certificate, certificate.public_bytes(pem), mode=0o644)
 
 
 def _write(path: Path, content: bytes, *, mode: int) -> None:
@@ -88,8 +141,9 @@ def _certificate(
     *,
     signed_by: tuple[str, EllipticCurvePrivateKey],
     now_s: float,
-    names: Iterable[str] = (),
+    names: Sequence[str] = (),
 ) -> x509.Certificate:
+    """That of a server with these names; without any, of an authority or a client."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -111,10 +165,12 @@ def _certificate(
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
-    if not authority:
-        shown: list[Any] = [_general_name(each) for each in dict.fromkeys((*_NAMES, *_ADDRESSES, *names))]
+    shown: list[Any] = [_general_name(each) for each in names]
+    if shown:
         built = built.add_extension(x509.SubjectAlternativeName(shown), critical=False)
-        built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    if not authority:
+        use = ExtendedKeyUsageOID.SERVER_AUTH if shown else ExtendedKeyUsageOID.CLIENT_AUTH
+        built = built.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
     return built.sign(issuer_key, hashes.SHA256())
 
 

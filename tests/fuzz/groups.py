@@ -35,7 +35,7 @@ FACES: dict[Group, tuple[str, ...]] = {
     hosts: ("hosts' control with the token", "hosts' control without it"),
     recordings: ("recording",),
     agents: ("agent with the token", "agent without it"),
-    kubelets: ("kubelet with the certificate", "kubelet without it"),
+    kubelets: ("kubelet with the certificate", "kubelet without it", "kubelet under TLS with a token"),
     components: ("metrics", "metrics under TLS with the token", "metrics under TLS without it"),
     secure_chassis: (
         "redfish under TLS as administrator",

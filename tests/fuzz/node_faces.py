@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,19 @@ from mews.emulator.ready_file import write_ready
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made
 from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity
-from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
+from mews.harness.clusters.embedded.kubelet_server import KubeletServers
 from mews.harness.clusters.real.agent import TOKEN_HEADER, AgentEvents, AgentServer
 from mews.harness.package import room
 from mews.kube.api.errors import NotFoundError
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import Resource
 from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import PluginError
 from mews.kube.metrics_options import MetricsOptions
 from mews.kube.metrics_server import MetricsServer
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StreamSession
-from mews.kube.streaming.usage import PodUsage
+from mews.kube.streaming.usage import ContainerUsage, PodUsage
 from mews.listening.http import HttpListener
 from tests.fuzz.faces import TOKEN, address_of, as_json, on_a_loop
 from tests.fuzz.judge import Face
@@ -98,9 +100,28 @@ class OnePod:
         """Nothing."""
         return []
 
+    def node_usage(self) -> ContainerUsage:
+        """Nothing."""
+        return ContainerUsage(0, 0)
+
+    def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
+        """None."""
+        return {}
+
     def kubelet_of(self, node: str) -> OnePod | None:
         """Itself, on its node."""
         return self if node == HOST else None
+
+
+class Reviews:
+    """An API that knows one token, whose user may ask for everything."""
+
+    async def create(self, resource: Resource, obj: Object, /) -> Object:
+        """The answer to a review."""
+        if resource.kind == "TokenReview":
+            known = obj["spec"]["token"] == TOKEN
+            return {"status": {"authenticated": known, "user": {"username": "somebody"}}}
+        return {"status": {"allowed": True}}
 
 
 def _check(namespace: str, pod: str) -> None:
@@ -117,10 +138,12 @@ UPGRADE = {
 }
 
 
-def kubelet() -> list[Sent]:
-    """Requests of the API server to a kubelet."""
+def kubelet(token: str = "") -> list[Sent]:
+    """Requests of the API server to a kubelet, or of who has a token."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     return [
-        Sent("GET", "/healthz"),
+        Sent("GET", "/healthz", headers),
+        *(Sent("GET", f"/metrics{rest}", headers) for rest in ("", "/resource", "/cadvisor", "/probes", "/none")),
         *(Sent("GET", f"/containerLogs/default/p/c{query}") for query in ("", "?tailLines=1", "?follow=true")),
         Sent("GET", "/containerLogs/default/another/c"),
         Sent("GET", "/exec/default/p/c?command=id&output=1", UPGRADE),
@@ -199,11 +222,12 @@ def kubelets() -> Iterator[list[Face]]:
             yield [
                 Face("kubelet with the certificate", address, kubelet(), identity.holder_context()),
                 Face("kubelet without it", address, kubelet(), identity.client_context()),
+                Face("kubelet under TLS with a token", address, kubelet(TOKEN), identity.client_context()),
             ]
 
 
 async def _kubelet_servers(identity: ControlPlaneIdentity) -> KubeletServers:
-    servers = KubeletServers(OnePod(), identity.kubelet_context())
+    servers = KubeletServers(OnePod(), identity.node_context(), Reviews())
     await servers.open([HOST])
     return servers
 

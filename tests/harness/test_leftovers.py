@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from mews.harness.errors import RequirementError
-from mews.harness.leftovers import RuntimeFolder, make_runtime_folder, runtime_folder, sweep
+from mews.harness.leftovers import RuntimeFolder, make_memory_folder, make_runtime_folder, runtime_folder, sweep
 
 SLEEP = [sys.executable, "-c", "import signal; print(flush=True); signal.pause()"]
 
@@ -41,6 +41,21 @@ def test_where_no_folder_can_be_made_that_is_told(monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", "/dev/null/nowhere")
     with pytest.raises(RequirementError, match=r"no folder for sockets and servers: .*; set XDG_RUNTIME_DIR or TMPDIR"):
         make_runtime_folder("mews-")
+
+
+def test_what_is_in_memory_goes_with_its_runtime_folder(base, orphaned, monkeypatch):
+    memory = base / "shm"
+    memory.mkdir()
+    monkeypatch.setattr("mews.harness.leftovers._MEMORY", memory)
+    (make_memory_folder(orphaned) / "x").mkdir()
+    assert make_memory_folder(orphaned) is None, "what is there already may be somebody else's"
+    assert sweep() == [orphaned]
+    folder = base / "mews-mine"
+    folder.mkdir()
+    owned = RuntimeFolder(folder)
+    assert make_memory_folder(folder).stat().st_mode & 0o777 == 0o700
+    owned.release()
+    assert not list(memory.iterdir())
 
 
 def test_a_folder_whose_owner_lives_stays(base):

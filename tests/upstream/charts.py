@@ -9,8 +9,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ WORK = {
 }
 """Images of what the charts are given to do."""
 _STEP_S = 300
-_LATE_S, _AGAIN_S = 180.0, 2.0
+_LATE_S, _PATIENCE_S, _AGAIN_S = 180.0, 90.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Chart:
     images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kustomize: str = ""
     apply: str = ""
+    made: str = ""
     helm: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
     namespace: str = "default"
@@ -50,7 +52,9 @@ class Chart:
     also: Sequence[str] = ()
     job: str = ""
     example: str = ""
+    script: str = ""
     done: Sequence[Sequence[str]] = ()
+    asks: Sequence[Sequence[str]] = ()
     late: bool = False
     needs: str = ""
     kind: str = "works"
@@ -111,8 +115,11 @@ class Client:
         source = chart.programs().source()
         if chart.kustomize:
             self.run("kubectl", "apply", "--server-side", "-k", str(source / chart.kustomize))
+        elif chart.made:
+            self.run("kubectl", "apply", "--server-side", "-f", "-", stdin=self._made(source, chart))
         elif chart.apply:
-            self.run("kubectl", "apply", "-f", str(source / chart.apply))
+            self._make_namespace(chart.namespace)
+            self.run("kubectl", "apply", "-n", chart.namespace, "-f", str(source / chart.apply))
         else:
             place = _cert_managers_chart(source, self._folder, chart) if chart.name == "cert-manager" else None
             words = ["install", chart.name, str(place or source / chart.helm), "-n", chart.namespace]
@@ -122,14 +129,48 @@ class Client:
             for name in self.run("kubectl", "get", kind, "-n", chart.namespace, "-o", "name").split():
                 self.run("kubectl", "rollout", "status", name, "-n", chart.namespace, "--timeout", "180s")
 
+    def _made(self, source: Path, chart: Chart) -> str:
+        """What their script makes, with kubectl for the kustomize that it asks for."""
+        kustomize = self._folder / "kustomize"
+        kustomize.write_text('#!/bin/sh\nshift\nexec kubectl kustomize "$@"\n', encoding="utf-8")
+        kustomize.chmod(0o755)
+        return self.run("bash", "-c", f'cd "{source}" && bash {chart.made} "{kustomize}"')
+
+    def _make_namespace(self, name: str) -> None:
+        made = self.run("kubectl", "create", "namespace", name, "--dry-run=client", "-o", "yaml")
+        self.run("kubectl", "apply", "-f", "-", stdin=made)
+
     def work(self, chart: Chart) -> None:
         """Have it do what it is for."""
         if chart.job:
             self._apply(FOLDER / chart.job, _LATE_S if chart.late else 0.0)
         if chart.example:
             self.run("kubectl", "apply", "-f", str(chart.programs().source() / chart.example))
+        if chart.script:
+            self._patiently(lambda: self._shell(chart))
         for what, state in chart.done:
             self.run("kubectl", "wait", f"--for={state}", *what.split(), "--timeout", "120s")
+        for path, part in chart.asks:
+            self._patiently(partial(self._shows, path, part))
+
+    def _shell(self, chart: Chart) -> None:
+        self.run("bash", "-ec", f'PATH="{chart.programs().built()}:$PATH"; {chart.script}')
+
+    def _shows(self, path: str, part: str) -> None:
+        shown = self.run("kubectl", "get", "--raw", path)
+        assert part in shown, (path, shown[:3000])
+
+    def _patiently(self, step: Callable[[], None]) -> None:
+        """Again and again, while it fails: what it needs may come later."""
+        end = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                step()
+                return
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(_AGAIN_S)
 
     def _apply(self, file: Path, patience_s: float) -> None:
         """Apply it, if need be again while a webhook does not listen yet."""

@@ -34,7 +34,10 @@ def test_the_reference_has_a_row_for_each():
     assert rows == [(row["name"], row["version"], CLASSES[row["class"]]) for row in charts()]
 
 
-def installed(names, folder, then):
+REAL = ("--scheduler", "real", "--controllers", "real")
+
+
+def installed(names, folder, then, options=()):
     """The charts on a cluster, one after the other; ``then`` uses them."""
     if filters_lacking():
         pytest.skip(f"no network of pods: {filters_lacking()}")
@@ -45,7 +48,7 @@ def installed(names, folder, then):
         images = images_file(folder, chosen)
     except NotBuiltError as error:
         pytest.skip(f"{error}; {'; '.join(chart.programs().command() for chart in chosen)}")
-    with cluster(["--stack", "none", "--images", str(images)]) as ready:
+    with cluster(["--stack", "none", "--images", str(images), *options]) as ready:
         client = Client(ready["kubeconfig"], folder)
         for chart in chosen:
             client.install(chart)
@@ -56,6 +59,14 @@ def installed(names, folder, then):
 @pytest.mark.parametrize("name", INSTALLED)
 def test_a_chart_installs_unmodified_and_does_its_work(name, tmp_path):
     installed([name], tmp_path, lambda client, chosen: client.work(*chosen))
+
+
+@pytest.mark.upstream
+@pytest.mark.parametrize("name", ["jobset", "keda"])
+def test_a_chart_works_beside_the_real_scheduler_and_controllers(name, tmp_path):
+    if any(shutil.which(program) is None for program in ("kube-scheduler", "kube-controller-manager")):
+        pytest.skip("kube-scheduler and kube-controller-manager are not on PATH")
+    installed([name], tmp_path, lambda client, chosen: client.work(*chosen), REAL)
 
 
 @pytest.mark.upstream

@@ -56,6 +56,12 @@ class ControlPlaneIdentity(Struct, frozen=True):
         context.verify_mode = ssl.CERT_REQUIRED
         return context
 
+    def node_context(self) -> ssl.SSLContext:
+        """Serves everybody, and knows those who show this certificate."""
+        context = self.kubelet_context()
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
 
 def make_identity(folder: Path, openssl: str) -> ControlPlaneIdentity:
     """Make key, certificate and token in a folder.

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mews.harness.clusters.control_plane.kubelet_server import KubeletServers
 from mews.harness.clusters.control_plane.metrics_server import AggregatedMetrics
 from mews.harness.clusters.control_plane.servers import Servers
+from mews.harness.clusters.embedded.kubelet_server import KubeletServers
 from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.clusters.programs.controllers import kube_controller_manager
 from mews.harness.clusters.programs.scheduler import kube_scheduler
@@ -63,7 +63,7 @@ class KubernetesControlPlane:
         """Start or empty the servers; serve the kubelets' APIs."""
         await asyncio.to_thread(self._servers.ready)
         self.write_kubeconfig(self._admin)
-        self._kubelets = KubeletServers(kubelets, self._servers.identity.kubelet_context())
+        self._kubelets = KubeletServers(kubelets, self._servers.identity.node_context(), self.kube("kubelet"))
         await self._kubelets.open(hosts)
         if not self._serves_metrics:
             return
@@ -98,6 +98,10 @@ class KubernetesControlPlane:
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
         """On loopback, each on a port of its own."""
         return None if self._kubelets is None else self._kubelets.address(host)
+
+    def kubelet_place(self, host: str) -> tuple[str, int] | None:
+        """The node's address is this machine's."""
+        return None
 
     def program(
         self,

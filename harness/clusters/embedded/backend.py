@@ -9,7 +9,7 @@ from mews.harness.backends import Backend
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mews.certificates import Certificates
+    from mews.certificates import ClusterCertificates
     from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane
     from mews.harness.clusters.request import ClusterRequest
     from mews.harness.ports.cluster import ReachableCluster
@@ -30,7 +30,7 @@ async def open_cluster(request: ClusterRequest) -> ReachableCluster:
 
     containers = request.scenario.unknown_images == "container"
 
-    def control_plane(folder: Path, certificates: Certificates | None) -> EmbeddedControlPlane:
+    def control_plane(folder: Path, certificates: ClusterCertificates | None) -> EmbeddedControlPlane:
         from mews.harness.clusters.embedded.control_plane import EmbeddedControlPlane  # while processes start
 
         return EmbeddedControlPlane(

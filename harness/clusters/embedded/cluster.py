@@ -19,6 +19,7 @@ from mews.harness.clusters.embedded.checkpoints import JournaledCheckpoint
 from mews.harness.clusters.embedded.first_objects import make_first_objects
 from mews.harness.clusters.embedded.host_power import PoweredHosts
 from mews.harness.clusters.embedded.late_measures import LateMeasures
+from mews.harness.clusters.embedded.node_addresses import node_address
 from mews.harness.clusters.embedded.node_runtimes import NodeRuntimes
 from mews.harness.clusters.embedded.program_proxies import ProgramProxies
 from mews.harness.clusters.embedded.readiness import default_account_made, nodes_ready, while_they_run
@@ -421,7 +422,7 @@ class EmbeddedCluster:
         )  # fmt: skip
 
     def _node_spec(self, number: int, host: HostSpec) -> NodeSpec:
-        address, port = self.ports.kubelets.address(host.name) or (f"172.18.0.{number + 2}", KUBELET_PORT)
+        address, port = self.ports.kubelets.address(host.name) or (node_address(number), KUBELET_PORT)
         version, known = self._scenario.stack.git_version, provider_id_of(host.name, self.systems)
         return NodeSpec(host.name, host.cpus, host.memory_mib, address, port, version=version, provider_id=known)
 

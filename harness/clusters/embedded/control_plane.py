@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mews.certificates import Certificates
+from mews.certificates import ClusterCertificates
+from mews.harness.clusters.embedded.kubelet_server import KubeletServers
 from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.errors import RequirementError
 from mews.harness.kubeconfig_file import write_kubeconfig
@@ -42,7 +43,7 @@ class EmbeddedControlPlane:
         now: Callable[[], float],
         rng: random.Random,
         serving: ServingOptions | None = None,
-        certificates: Certificates | None = None,
+        certificates: ClusterCertificates | None = None,
         *,
         attended: bool = True,
         metrics: bool = True,
@@ -61,6 +62,7 @@ class EmbeddedControlPlane:
         self._own_door = str(folder / "api.sock")
         self._server: ApiServer | None = None
         self._kubes: list[HttpKube] = []
+        self._kubelets: KubeletServers | None = None
 
     @property
     def url(self) -> str:
@@ -74,7 +76,8 @@ class EmbeddedControlPlane:
 
         Raises RequirementError where the port is taken.
         """
-        context = None if self._certificates is None else self._certificates.server_context()
+        made = self._certificates
+        context = None if made is None else made.server.server_context()
         self._server = ApiServer(
             self._store,
             kubelets=kubelets,
@@ -82,16 +85,21 @@ class EmbeddedControlPlane:
             ssl_context=context,
             usage=self._metrics,
             allow_hosts=self._serving.allow_hosts,
+            authority=self.authority() or "",
+            front=None if made is None else made.front,
         )
         try:
             await self._server.start("127.0.0.1", self._serving.port, unix_socket=self._own_door)
         except OSError as error:
             reason = os.strerror(error.errno or 0)
             raise RequirementError(f"--api-port {self._serving.port}: {reason} on 127.0.0.1") from error
+        if made is not None:
+            self._kubelets = KubeletServers(kubelets, made.kubelet.server_context(), self.kube("kubelet"))
+            await self._kubelets.open(hosts)
 
     def authority(self) -> str | None:
         """That of the certificates, if it serves TLS."""
-        return None if self._certificates is None else self._certificates.authority.read_text(encoding="ascii")
+        return None if self._certificates is None else self._certificates.server.authority.read_text(encoding="ascii")
 
     def kube(self, actor: str) -> HttpKube:
         """An HTTP client of this process' own, with the administrator's token and the actor's name: by a socket in the
@@ -116,8 +124,12 @@ class EmbeddedControlPlane:
         write_kubeconfig(path, server=server, user={"token": self._token} if self._token else {})
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
-        """Logs and commands are asked of the kubelets in process."""
+        """A node has an address of its own, which pods alone reach."""
         return None
+
+    def kubelet_place(self, host: str) -> tuple[str, int] | None:
+        """Where that host's kubelet is asked over TLS; None without it."""
+        return None if self._kubelets is None else self._kubelets.address(host)
 
     def program(
         self,
@@ -154,7 +166,9 @@ class EmbeddedControlPlane:
         return None
 
     async def close(self) -> None:
-        """Close the clients and the server."""
+        """Close the clients and the servers."""
+        if self._kubelets is not None:
+            await self._kubelets.close()
         for kube in self._kubes:
             await kube.close()
         if self._server is not None:

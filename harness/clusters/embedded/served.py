@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mews.certificates import Certificates
+from mews.certificates import Certificates, ClusterCertificates
 from mews.emulator.hardware.inventory import Hardware
 from mews.harness.clusters.embedded.chassis_process import ChassisProcess
+from mews.harness.clusters.embedded.node_addresses import node_address
 from mews.harness.clusters.embedded.served_chassis import ServedChassis
 from mews.harness.clusters.embedded.served_hosts import ServedHardware, ServedHosts
 from mews.harness.clusters.embedded.served_process import with_scenario_folder
 from mews.harness.clusters.embedded.trust import RunTrust
-from mews.harness.leftovers import OWNER, RuntimeFolder, make_runtime_folder
+from mews.harness.leftovers import OWNER, RuntimeFolder, make_memory_folder, make_runtime_folder
 from mews.harness.options import ServingOptions
 from mews.harness.run_context import RunContext
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.runtime import EnginePort
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
-MakeControlPlane = Callable[[Path, "Certificates | None"], "ControlPlane"]
+MakeControlPlane = Callable[[Path, "ClusterCertificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""
 
 
@@ -63,7 +64,8 @@ class ServedPorts:
         self._hardware = hardware
         self._run = run
         self._kubeconfig = (folder or self.scratch) / "kubeconfig"
-        self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock)
+        nodes = [name for number, host in enumerate(hardware.hosts) for name in (host.name, node_address(number))]
+        self._trust = RunTrust(self.scratch, (folder or self.scratch) / "ca.crt", serving, run.clock, nodes=nodes)
         self._make_control_plane = control_plane
         self._made: ControlPlane | None = None
         env = with_scenario_folder(self._owned.env())
@@ -129,7 +131,7 @@ class ServedPorts:
         self._make_own_parts()
         self._has_network = not await asyncio.to_thread(self._network_lacking)
         await certifying
-        self._made = self._make_control_plane(self.scratch, self._trust.certificates)
+        self._made = self._make_control_plane(self.scratch, self._trust.cluster)
         self.runtime = self._process_runtime(self._made)
         await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
         beginning, booting = self._starting
@@ -174,7 +176,13 @@ class ServedPorts:
         folder = self.scratch / "pods"
         host_paths = NodeHostPaths(self._kubelets.node_folder, self._files_of)
         self.pod_volumes = PodVolumes(
-            access.kube, folder, host_paths, provisioned=self.volumes, tokens=access, speed=self._run.speed
+            access.kube,
+            folder,
+            host_paths,
+            provisioned=self.volumes,
+            tokens=access,
+            speed=self._run.speed,
+            memory=make_memory_folder(self.scratch),
         )
         network, names = self._pod_network(control_plane), self.names_file
         roots = PodRoots(
@@ -194,6 +202,7 @@ class ServedPorts:
     def _pod_network(self, control_plane: ControlPlane) -> PodNetwork | None:
         """That of the pods that run as processes; None where this machine cannot give them one."""
         from mews.kube.emulated.controllers.service_names import TABLE
+        from mews.kube.emulated.kubelet.node import KUBELET_PORT
         from mews.kube.emulated.kubelet.podnet.network import PodNetwork
         from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 
@@ -204,7 +213,12 @@ class ServedPorts:
             found = urlsplit(control_plane.url)
             return str(found.hostname), int(found.port or 0)
 
-        table = ServiceTable(self.names_file.with_name(TABLE), api)
+        def kubelets() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
+            places = [control_plane.kubelet_place(host.name) for host in self._hardware.hosts]
+            found = enumerate(places)
+            return {(node_address(at), KUBELET_PORT, "TCP"): [place] for at, place in found if place is not None}
+
+        table = ServiceTable(self.names_file.with_name(TABLE), api, kubelets)
         return PodNetwork(table, self._run.rng("pod-network"))
 
     def engine(self, host: str) -> EnginePort | None:
@@ -267,11 +281,13 @@ class ServedPorts:
     def _node(self, host: str) -> dict[str, Any]:
         files = self._hosts.root(host)
         driver_root = self._hosts.driver_root(host)
+        place = self._control_plane.kubelet_place(host) or self._control_plane.kubelet_address(host)
         return {
             **self._kubelets.ready(host),
             "sysfs": str(files / "sys"),
             "root": str(files),
             "driver_root": None if driver_root is None else str(driver_root),
+            "kubelet": None if place is None else f"https://{place[0]}:{place[1]}",
             "env": self._hosts.env(host),
         }
 

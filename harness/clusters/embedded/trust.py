@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
-from mews.certificates import certificates_in, make_certificates
+from mews.certificates import cluster_certificates_in, make_cluster_certificates
 from mews.harness.options import ServingOptions
 from mews.kube.clock import Clock
 from mews.own_files import write_own
@@ -13,15 +14,20 @@ from mews.own_files import write_own
 
 class RunTrust:
     """``certificates`` name files in a folder of their own below the run's, which nobody else may enter; None where all
-    of it is served in plain HTTP. ``file`` becomes the one file that every client of the run needs."""
+    of it is served in plain HTTP. ``file`` becomes the one file that every client of the run needs; ``nodes`` are
+    names and addresses of nodes. ``certificates`` are the servers' of the run, ``cluster`` those of its Kubernetes."""
 
-    def __init__(self, folder: Path, file: Path, serving: ServingOptions, clock: Clock) -> None:
+    def __init__(
+        self, folder: Path, file: Path, serving: ServingOptions, clock: Clock, *, nodes: Iterable[str] = ()
+    ) -> None:
         self._folder = folder / "tls"
         self._file = file
         self._serving = serving
         self._clock = clock
         self._written = False
-        self.certificates = None if serving.insecure else certificates_in(self._folder)
+        self._nodes = tuple(nodes)
+        self.cluster = None if serving.insecure else cluster_certificates_in(self._folder)
+        self.certificates = None if self.cluster is None else self.cluster.server
 
     @property
     def ca(self) -> str | None:
@@ -41,8 +47,8 @@ class RunTrust:
         """Make the certificates, in a thread: it takes a tenth of a second."""
         if self.certificates is not None:
             self._folder.mkdir(mode=0o700)
-            names = self._serving.allow_hosts
-            await asyncio.to_thread(make_certificates, self._folder, self._clock.now(), names)
+            names, now_s = self._serving.allow_hosts, self._clock.now()
+            await asyncio.to_thread(make_cluster_certificates, self._folder, now_s, names, nodes=self._nodes)
 
     def write(self, of_api: str | None) -> None:
         """Write the file: the run's own authority, and the API's where it is another one."""

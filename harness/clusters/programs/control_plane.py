@@ -61,6 +61,11 @@ class ControlPlane(Protocol):
         """Where the API server finds that host's kubelet; None where it needs no address."""
         ...
 
+    def kubelet_place(self, host: str) -> tuple[str, int] | None:
+        """Where on this machine what is called at the node's address is answered; None where nothing is, or right
+        there."""
+        ...
+
     def program(
         self,
         component: str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mews.kube.api.errors import BadRequestError, ServerError
@@ -10,12 +10,17 @@ from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.errors import ExecRefusedError, NoSuchContainerError
+from mews.kube.emulated.kubelet.probe import LIVENESS, READINESS, STARTUP
 from mews.kube.emulated.kubelet.runtime import Process
 from mews.kube.streaming.standard_streams import StreamSession
 
 if TYPE_CHECKING:
     from mews.kube.streaming.port_forward import Dial
-    from mews.kube.streaming.usage import PodUsage
+    from mews.kube.streaming.usage import ContainerUsage, PodUsage
+
+
+_PROBES = (LIVENESS, READINESS, STARTUP)
+_RESULTS = {True: "successful", False: "failed"}
 
 
 class EmulatedKubeletApi:
@@ -106,6 +111,19 @@ class EmulatedKubeletApi:
     def usage(self) -> Sequence[PodUsage]:
         """What the pods of this node use."""
         return self._containerd.usage()
+
+    def node_usage(self) -> ContainerUsage:
+        """What the node uses as a whole."""
+        return self._containerd.node_usage()
+
+    def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
+        """(namespace, pod, container, uid, type, result) of probes -> how often (pkg/kubelet/prober)."""
+        return {
+            (namespace_of(pod), name_of(pod), name, uid_of(pod), kind.capitalize(), _RESULTS[well]): count
+            for pod, answers in self._containerd.answers()
+            for (name, kind, well), count in answers.items()
+            if kind in _PROBES
+        }
 
     def _running(self, namespace: str, pod: str, container: str) -> Process:
         try:

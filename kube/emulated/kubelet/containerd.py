@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.images import Image
     from mews.kube.emulated.kubelet.usage import UsageMeter
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
-    from mews.kube.streaming.usage import PodUsage
+    from mews.kube.streaming.usage import ContainerUsage, PodUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Sandbox:
     ends: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     envs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Of each container's latest start."""
+    answers: dict[tuple[str, str, bool], int] = field(default_factory=dict)
+    """How often a question (container, purpose) went well, or not."""
 
 
 Listener = Callable[[str], None]
@@ -85,6 +87,7 @@ class Containerd:
         network: str = "10.244.0",
     ) -> None:
         self._clock = clock
+        self._began = clock.now()
         self._rng = rng
         self._simulated = simulated
         self._processes = processes
@@ -294,7 +297,16 @@ class Containerd:
 
         Raises NoSuchContainerError.
         """
-        return await self._process(uid, container).ask(question)
+        result = await self._process(uid, container).ask(question)
+        sandbox = self._sandboxes.get(uid)
+        if sandbox is not None:
+            key = (container, question.purpose, result.well)
+            sandbox.answers[key] = sandbox.answers.get(key, 0) + 1
+        return result
+
+    def answers(self) -> list[tuple[Object, Mapping[tuple[str, str, bool], int]]]:
+        """Each pod that is there, and how often a question of its containers (container, purpose) went well or not."""
+        return [(sandbox.pod, sandbox.answers) for sandbox in self._sandboxes.values()]
 
     def environments(self) -> tuple[RunningEnvironment, ...]:
         """The environments of all containers that run."""
@@ -324,7 +336,16 @@ class Containerd:
             ]
             if sandbox.ready:
                 found.append(self._meter.pod(sandbox.pod, running, groups, now))
+        self._meter.settle()
         return found
+
+    def node_usage(self) -> ContainerUsage:
+        """What the node uses: all containers, also those that are gone as far as anybody looked, and itself."""
+        from mews.kube.emulated.kubelet.usage import SYSTEM, node_usage
+
+        usages = self.usage()
+        gone_s = 0.0 if self._meter is None else self._meter.cpu_s()
+        return node_usage(usages, gone_s + SYSTEM.cpu_nano / 1e9 * (self._clock.now() - self._began), self._began)
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)

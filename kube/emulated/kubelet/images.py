@@ -102,14 +102,14 @@ class ImageBook:
         *,
         unknown: str = "fail",
     ) -> None:
-        self._images = dict(images)
+        self._images = {_short(name): image for name, image in images.items()}
         self._patterns = dict(patterns)
         self._unknown = unknown
 
     def find(self, reference: str) -> Image | None:
         """The image of a reference such as ``docker.io/library/busybox:1.36``, or None."""
         name = plain_name(reference)
-        found = self._images.get(reference) or self._images.get(name)
+        found = self._images.get(_short(reference)) or self._images.get(name)
         if found is not None:
             return found.of(reference)
         fits = (image for pattern, image in self._patterns.items() if _fits(pattern, reference, name))
@@ -135,6 +135,11 @@ def plain_name(reference: str) -> str:
     name = reference.split("@", 1)[0]
     head, slash, last = name.rpartition("/")
     name = head + slash + last.split(":", 1)[0]
+    return _short(name)
+
+
+def _short(name: str) -> str:
+    """Without Docker's default registry."""
     return name.removeprefix("docker.io/").removeprefix("library/")
 
 

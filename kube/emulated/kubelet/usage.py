@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.quantities import milli, whole
@@ -15,6 +16,9 @@ from mews.kube.streaming.usage import ContainerUsage, PodUsage
 
 USAGE = "mews.dev/usage"
 """Annotation of a pod: what each of its played containers uses, ``cpu=250m,memory=64Mi``."""
+
+SYSTEM = ContainerUsage(10_000_000, 64 * 1024 * 1024)
+"""What a node uses for itself: a metrics-server leaves out nodes that use nothing."""
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -57,6 +61,9 @@ class UsageMeter:
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, float]] = {}
+        self._used: dict[str, float] = {}
+        self._looked: dict[str, float] = {}
+        self._ended_s = 0.0
 
     def pod(
         self, pod: Object, running: Iterable[RunningContainer], groups: Mapping[int, GroupUsage], now: float
@@ -69,8 +76,21 @@ class UsageMeter:
                 window_s = max(window_s, took_s)
             else:
                 used = played_usage(pod, one.name)
+                cpu_s = used.cpu_nano / 1e9 * max(now - one.started_at, 0.0)
+                used = replace(used, cpu_s=cpu_s, started_at=one.started_at)
             containers[one.name] = used
+            self._looked[one.id] = used.cpu_s
         return PodUsage(pod, containers, window_s or 10.0)
+
+    def settle(self) -> None:
+        """All pods have been looked at: what ran before and does not any more counts as it was last."""
+        self._ended_s += sum(used for key, used in self._used.items() if key not in self._looked)
+        self._used, self._looked = self._looked, {}
+        self._seen = {key: seen for key, seen in self._seen.items() if key in self._used}
+
+    def cpu_s(self) -> float:
+        """Seconds of a core that all of it has used so far; it never falls."""
+        return self._ended_s + sum(self._used.values())
 
     def _rate(self, key: str, used: GroupUsage, now: float, began: float) -> tuple[ContainerUsage, float]:
         then, before_s = self._seen.get(key, (began, 0.0))
@@ -78,7 +98,14 @@ class UsageMeter:
         if took_s >= 1.0:
             self._seen[key] = (now, used.cpu_s)
         cores = max(used.cpu_s - before_s, 0.0) / took_s
-        return ContainerUsage(round(cores * 1e9), used.memory), took_s
+        return ContainerUsage(round(cores * 1e9), used.memory, used.cpu_s, began), took_s
+
+
+def node_usage(usages: Iterable[PodUsage], cpu_s: float, began: float) -> ContainerUsage:
+    """All that pods use and the node itself; ``cpu_s`` so far."""
+    each = [used for usage in usages for used in usage.containers.values()]
+    nano, memory = sum(used.cpu_nano for used in each), sum(used.memory for used in each)
+    return ContainerUsage(nano + SYSTEM.cpu_nano, memory + SYSTEM.memory, cpu_s, began)
 
 
 def played_usage(pod: Object, name: str) -> ContainerUsage:

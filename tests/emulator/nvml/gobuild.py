@@ -12,9 +12,9 @@ BUILD_LIMIT_S = 300
 UNREACHED = ("dial tcp", "proxy", "C compiler", "requires go >=", "toolchain")
 
 
-def built(source, package="."):
-    """The program of that folder, or of another package that its module needs, as it is; without Go or the modules it
-    needs the test is skipped."""
+def built(source, package=".", *, cgo=True):
+    """The program of that folder, or of another package that its module needs, as it is, with C or static; without Go
+    or the modules it needs the test is skipped."""
     told = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(source.iterdir()))).hexdigest()[:16]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     program = base / "mews" / f"{source.name}-{told}" / (source.name if package == "." else package.rpartition("/")[2])
@@ -25,7 +25,7 @@ def built(source, package="."):
     program.parent.mkdir(parents=True, exist_ok=True)
     part = program.with_suffix(f".{os.getpid()}")
     command = ["go", "build", "-o", str(part), package]
-    environment = {**os.environ, "CGO_ENABLED": "1", "GOFLAGS": "-mod=readonly"}
+    environment = {**os.environ, "CGO_ENABLED": str(int(cgo)), "GOFLAGS": "-mod=readonly"}
     try:
         subprocess.run(
             command, cwd=source, check=True, capture_output=True, text=True, timeout=BUILD_LIMIT_S, env=environment

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+import yaml
 
 from mews.certificates import make_certificates
 from mews.harness.api_faults.control import ApiFaults
@@ -110,6 +111,22 @@ def test_without_a_fault_all_of_it_goes_through(tmp_path):
                 await bench.component.get(CONFIGMAPS, "b", namespace="default")
             await asyncio.sleep(0.5)
             assert [name for _, name in seen] == ["a", "a"]
+
+    played(play, tmp_path)
+
+
+def test_a_body_without_a_media_type_stays_without_one(tmp_path):
+    """As client-go's scale client sends one: the API reads it as JSON."""
+
+    async def play(bench):
+        token = yaml.safe_load((tmp_path / "kubeconfig").read_text())["users"][0]["user"]["token"]
+        headers, url = {"Authorization": f"Bearer {token}"}, f"{bench.proxy.url}/api/v1/namespaces/default/configmaps"
+        body = json.dumps({"metadata": {"name": "a"}}).encode()
+        async with (
+            aiohttp.ClientSession(headers=headers, skip_auto_headers=["Content-Type"]) as session,
+            session.post(url, data=body, ssl=False) as answer,
+        ):
+            assert answer.status == 201, await answer.text()
 
     played(play, tmp_path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.resources import NODES, PODS, Resource
@@ -23,6 +23,10 @@ BOUND: Mapping[str, Resource] = {"Pod": PODS, "Secret": _SECRETS, "Node": NODES}
 
 _REMEMBERED = 1000
 _EXTRA = "authentication.kubernetes.io/"
+
+
+class WrongAudienceError(Exception):
+    """A token is for somebody else, in the words of jwtTokenAuthenticator (pkg/serviceaccount/jwt.go)."""
 
 
 class AccountTokens:
@@ -88,8 +92,24 @@ class AccountTokens:
             self._claims[token] = known
         return known
 
+    def audiences(self, token: str, wanted: Sequence[str]) -> list[str]:
+        """For which of the wanted ones a token is; none for a strange one.
+
+        Raises WrongAudienceError for a token that is for others.
+        """
+        claims = self._checked(token)
+        if claims is None:
+            return []
+        found = [each for each in claims["aud"] if each in wanted]
+        if not found:
+            meant, asked = (" ".join(json.dumps(each) for each in group) for group in (claims["aud"], wanted))
+            text = f"token audiences [{meant}] is invalid for the target audiences [{asked}]"
+            raise WrongAudienceError(f"[invalid bearer token, {text}]")
+        return found
+
     def owner(self, token: str) -> User | None:
-        """Whose token that is; None for a strange or expired one, once its account or what it is bound to is gone."""
+        """Whose token that is; None for a strange or expired one, once its account or what it is bound to is gone.
+        For whom it is must have been looked at before."""
         claims = self._checked(token)
         if claims is None:
             return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from multidict import CIMultiDictProxy
 
 from mews.kube.api.errors import UnauthorizedError
-from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
+from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, AccountTokens, WrongAudienceError
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.apiserver.store.users import (
     ADMIN,
@@ -67,13 +67,32 @@ class Authenticator:
             raise UnauthorizedError("Unauthorized")
         return ANONYMOUS
 
+    def reviewed(self, token: str, audiences: Sequence[str]) -> tuple[User | None, list[str]]:
+        """The user whose token that is, and for which of these audiences it is ([]: for the API). The administrators'
+        are for the API.
+
+        Raises WrongAudienceError.
+        """
+        wanted = list(audiences) or [AUDIENCE]
+        found = self._administrator(token)
+        if found is not None:
+            return (found, [AUDIENCE]) if AUDIENCE in wanted else (None, [])
+        fitting = self.accounts.audiences(token, wanted)
+        return self.accounts.owner(token), fitting
+
     def owner_of(self, token: str) -> User | None:
-        """The user whose token that is, if it is known."""
+        """The user whose token for the API that is, if it is known."""
+        try:
+            return self.reviewed(token, ())[0]
+        except WrongAudienceError:
+            return None
+
+    def _administrator(self, token: str) -> User | None:
         asked, found = token.encode(errors="replace"), None
         for known, user in self._tokens.items():
             if hmac.compare_digest(known.encode(), asked):
                 found = user
-        return found or self.accounts.owner(token)
+        return found
 
 
 class ImpersonationError(Exception):

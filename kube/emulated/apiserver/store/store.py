@@ -75,6 +75,8 @@ class Store:
         """What is warned of besides what upstream warns of, when an object is created; nothing where None."""
         self.keeps_owners = False
         """Whether plain writes tell in managedFields what they own, as over HTTP; applies always do."""
+        self.asks_servers = False
+        """Whether the servers behind APIServices are asked; that of a served store does."""
         self._rng = rng
         self._reviews = 0
         self._other = random.Random("parts of objects")

@@ -32,7 +32,7 @@ ACTING: Mapping[str, str] = {
     "core/v1.Volume": "configMap downwardAPI emptyDir ephemeral hostPath name persistentVolumeClaim projected secret",
     "core/v1.EphemeralVolumeSource": "volumeClaimTemplate",
     "core/v1.VolumeProjection": "configMap downwardAPI secret serviceAccountToken",
-    "core/v1.EmptyDirVolumeSource": "sizeLimit",
+    "core/v1.EmptyDirVolumeSource": "medium sizeLimit",
     "core/v1.VolumeMount": "mountPath name readOnly subPath subPathExpr",
     "core/v1.VolumeDevice": "devicePath name",
     "core/v1.EnvVarSource": "configMapKeyRef fieldRef resourceFieldRef secretKeyRef",
@@ -74,7 +74,10 @@ CONTAINERS_ONLY: Mapping[str, str] = {
 """Those of ``ACTING`` that act where the image runs in a container of this machine's Docker engine; a process and a
 played container do without."""
 
-PROCESSES_ONLY: Mapping[str, str] = {POD: "dnsConfig dnsPolicy setHostnameAsFQDN"}
+PROCESSES_ONLY: Mapping[str, str] = {
+    POD: "dnsConfig dnsPolicy setHostnameAsFQDN",
+    "core/v1.EmptyDirVolumeSource": "medium",
+}
 """Those of ``ACTING`` that act where the image runs as a process; containers of the Docker engine do without, and
 nothing of a played one could tell."""
 
@@ -131,7 +134,6 @@ IGNORED: tuple[Ignored, ...] = (
     Ignored("core/v1.SecurityContext", "appArmorProfile procMount seLinuxOptions seccompProfile", _SYSTEM),
     Ignored("core/v1.SecurityContext", "windowsOptions", "emulated nodes run Linux"),
     Ignored("core/v1.VolumeMount", "mountPropagation recursiveReadOnly", "nothing is mounted while a container runs"),
-    Ignored("core/v1.EmptyDirVolumeSource", "medium", "an emptyDir is a folder of this machine"),
     Ignored(
         "core/v1.Volume",
         "awsElasticBlockStore azureDisk azureFile cephfs cinder csi fc flexVolume flocker gcePersistentDisk gitRepo "

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from aiohttp import web
 
 from mews.kube.api.errors import BadRequestError
+from mews.kube.emulated.apiserver.wire.kubelet_metrics import METRICS, TEXT
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.pod_streams import log_of, send_log
 from mews.kube.emulated.apiserver.wire.upgrades import (
@@ -26,7 +27,7 @@ async def answer_as_kubelet(
     kubelet: KubeletApi, request: web.BaseRequest, path: str, *, now: float
 ) -> web.StreamResponse:
     """``/containerLogs``, ``/exec``, ``/attach`` (namespace, pod, perhaps its uid, container), ``/portForward``
-    (namespace, pod), ``/healthz``, ``/pods``.
+    (namespace, pod), ``/healthz``, ``/pods``, ``/metrics`` and below it.
 
     Raises ApiError for what must be refused.
     """
@@ -36,6 +37,9 @@ async def answer_as_kubelet(
     if parts in (["pods"], ["runningpods"]):
         items = [{**pod, "kind": "Pod", "apiVersion": "v1"} for pod in kubelet.pods()]
         return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
+    measured = METRICS.get("/".join(parts)) if request.method == "GET" else None
+    if measured is not None:
+        return web.Response(body=measured(kubelet, now).encode(), headers={"Content-Type": TEXT})
     answer, methods, lengths = _ANSWERS.get(parts[0] if parts else "", (None, (), ()))
     if answer is None or len(parts) - 1 not in lengths:
         return web.Response(status=404, text="404 page not found\n")

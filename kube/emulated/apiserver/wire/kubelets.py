@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from mews.kube.api.objects import Object
@@ -11,7 +11,7 @@ from mews.kube.streaming.standard_streams import StreamSession
 
 if TYPE_CHECKING:
     from mews.kube.streaming.port_forward import Dial
-    from mews.kube.streaming.usage import PodUsage
+    from mews.kube.streaming.usage import ContainerUsage, PodUsage
 
 
 class KubeletApi(Protocol):
@@ -59,6 +59,14 @@ class KubeletApi(Protocol):
 
     def usage(self) -> Sequence[PodUsage]:
         """What they use."""
+        ...
+
+    def node_usage(self) -> ContainerUsage:
+        """What the node uses as a whole, for itself and for all that ever ran on it."""
+        ...
+
+    def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
+        """(namespace, pod, container, uid, type, result) of their probes -> how often."""
         ...
 
 

@@ -6,6 +6,8 @@ from aiohttp import web
 
 from mews.kube.emulated.apiserver.store.kinds import Registry
 from mews.kube.emulated.apiserver.wire import openapi
+from mews.kube.emulated.apiserver.wire.aggregation.documents import RemoteDocuments
+from mews.kube.emulated.apiserver.wire.aggregation.openapi_parts import joined_swagger
 from mews.kube.emulated.apiserver.wire.call import headers
 from mews.kube.emulated.apiserver.wire.negotiation import JSON, encode
 
@@ -17,11 +19,14 @@ class SwaggerCache:
         self._tag = ""
         self._body = b""
 
-    def answer(self, kinds: Registry, known: str) -> web.Response:
-        """The document, or 304 where ``known`` (If-None-Match) names it."""
-        tag = f'"{openapi.digest([*kinds])}"'
+    def answer(self, kinds: Registry, known: str, others: RemoteDocuments | None = None) -> web.Response:
+        """The document with that of ``others``, or 304 where ``known`` (If-None-Match) names it."""
+        grown = "" if others is None else others.generation or ""
+        tag = f'"{openapi.digest([*kinds])}{grown}"'
         if tag != self._tag:
-            self._tag, self._body = tag, encode(openapi.swagger(kinds), JSON)
+            self._tag = tag
+            parts = [] if others is None else list(others.swaggers())
+            self._body = encode(joined_swagger(openapi.swagger(kinds), parts), JSON)
         typed = {**headers(), "ETag": tag}
         if tag in (each.strip() for each in known.split(",")):
             return web.Response(status=304, headers=typed)

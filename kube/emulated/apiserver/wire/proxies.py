@@ -22,6 +22,8 @@ from mews.listening.connections import read_at_most
 from mews.listening.limits import HOP_BY_HOP
 
 _OWN = HOP_BY_HOP | {"host", "content-length", "authorization"}
+AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp's client adds to requests without them: a proxy hands on what it got."""
 _CHUNK = 64 * 1024
 _CONNECT_S = 30.0
 
@@ -146,13 +148,13 @@ async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:
         try:
             answer = await session.request(
                 request.method, _as_it_is(request, f"{url}?{query}" if query else url), headers=sent,
-                data=body or None, allow_redirects=False, ssl=False,
+                data=body or None, allow_redirects=False, ssl=False, skip_auto_headers=AUTOMATIC,
             )  # fmt: skip
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             text = f"error trying to reach service: {_reason(error, target)}"
             raise _unavailable(text) from error
         async with answer:
-            return await _back(call, answer)
+            return await send_back(call.request, answer)
 
 
 def _as_it_is(request: web.BaseRequest, url: str) -> Any:
@@ -160,18 +162,19 @@ def _as_it_is(request: web.BaseRequest, url: str) -> Any:
     return type(request.rel_url)(url, encoded=True)
 
 
-async def _back(call: Call, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def send_back(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    """An answer as it comes, chunk by chunk."""
     response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=_kept(answer.headers))
     try:
-        await response.prepare(call.request)
-        if call.request.method != "HEAD":
+        await response.prepare(request)
+        if request.method != "HEAD":
             async for chunk in answer.content.iter_chunked(_CHUNK):
                 await response.write(chunk)
     except ConnectionError:
         pass  # the client has gone away
     except aiohttp.ClientError:
         with contextlib.suppress(AttributeError):
-            call.request.transport.abort()  # type: ignore[union-attr]
+            request.transport.abort()  # type: ignore[union-attr]
     return response
 
 

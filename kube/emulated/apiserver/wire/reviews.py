@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.errors import BadRequestError, InvalidError
 from mews.kube.api.objects import Object, node_name_of, timestamp
 from mews.kube.api.resources import NODES, PODS
-from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND
+from mews.kube.emulated.apiserver.access.account_tokens import AUDIENCE, BOUND, WrongAudienceError
 from mews.kube.emulated.apiserver.access.authorization import Attributes
 from mews.kube.emulated.apiserver.objects.creation import SERVERS_OWN
 from mews.kube.emulated.apiserver.objects.recording import record
@@ -91,10 +91,13 @@ def _myself(call: Call, _spec: Mapping[str, Any]) -> Object:
 def _token(call: Call, spec: Mapping[str, Any]) -> Object:
     if not spec.get("token"):
         raise BadRequestError("token is required for TokenReview in authentication")
-    user = call.world.authenticator.owner_of(spec["token"])
+    try:
+        user, audiences = call.world.authenticator.reviewed(spec["token"], spec.get("audiences") or ())
+    except WrongAudienceError as error:
+        return _answer(call, spec=spec, status={"user": {}, "error": str(error)})
     if user is None:
         return _answer(call, spec=spec, status={"user": {}, "error": "invalid bearer token"})
-    found = {"authenticated": True, "user": user.info(), "audiences": [AUDIENCE]}
+    found = {"authenticated": True, "user": user.info(), "audiences": audiences}
     return _answer(call, spec=spec, status=found)
 
 

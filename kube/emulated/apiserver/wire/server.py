@@ -9,10 +9,12 @@ from typing import Any
 
 from aiohttp import web
 
+from mews.certificates import Certificates
 from mews.kube.api.errors import ApiError, BadRequestError, ForbiddenError, TooManyRequestsError
 from mews.kube.emulated.apiserver.access.account_tokens import AccountTokens
 from mews.kube.emulated.apiserver.access.authentication import Authenticator, ImpersonationError
 from mews.kube.emulated.apiserver.access.authorization import Attributes, Authorizer
+from mews.kube.emulated.apiserver.access.delegation import keep_trust
 from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
 from mews.kube.emulated.apiserver.store import refusals
@@ -33,6 +35,8 @@ from mews.kube.emulated.apiserver.wire import (
     streams,
     writes,
 )
+from mews.kube.emulated.apiserver.wire.aggregation.aggregator import Aggregator
+from mews.kube.emulated.apiserver.wire.aggregation.openapi_parts import joined_swagger
 from mews.kube.emulated.apiserver.wire.call import (
     Call,
     ServerContext,
@@ -97,9 +101,10 @@ class ApiServer:
     ``tokens`` maps bearer tokens to users, or to the names of administrators; without any everybody is the
     administrator. ``ssl_context`` makes it TLS, which is what kubectl wants before it sends a token. ``usage``: what
     the kubelets' pods use is served, as a metrics-server would. Who watches and takes nothing for ``patience_s`` is cut
-    off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``);
-    ``allow_hosts`` adds names. ``reads_only``: why nothing but reads is answered, and the server adds no object of its
-    own; "" where all is.
+    off. Requests of web pages, and by names that are not the server's, are refused (``mews.callers``); ``allow_hosts``
+    adds names. ``authority``, in PEM, has signed certificates of this cluster; ``front`` is shown to servers behind
+    APIServices, so that they know who asks. ``reads_only``: why nothing but reads is answered, and the server adds no
+    object of its own; "" where all is.
     """
 
     def __init__(
@@ -113,6 +118,8 @@ class ApiServer:
         patience_s: float = 30.0,
         allow_hosts: Iterable[str] = (),
         reads_only: str = "",
+        authority: str = "",
+        front: Certificates | None = None,
     ) -> None:
         self._reads_only = reads_only
         store.keeps_owners = True
@@ -122,6 +129,8 @@ class ApiServer:
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
         self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
         self._swagger = SwaggerCache()
+        self._aggregator = Aggregator(store, front)
+        self._trust = (authority, front)
         self._ssl = ssl_context
         self._listener = HttpListener(self._handle, refuse=_refused, names=(*IN_CLUSTER, *allow_hosts))
         self._usage = usage
@@ -149,6 +158,8 @@ class ApiServer:
         note_legacy_tokens(store)
         furnish(store, self.url)
         self._stops.append(keep_addresses(store))
+        self._stops.append(keep_trust(store, *self._trust))
+        self._aggregator.start()
         if self._usage:
             measures.serve_kinds(store)
         keeping = asyncio.create_task(Housekeeping(store).run())
@@ -160,6 +171,7 @@ class ApiServer:
             subscription.end()
         while self._stops:
             self._stops.pop()()
+        await self._aggregator.stop()
         self._world.long_work.close()
         await self._listener.close()
 
@@ -181,6 +193,9 @@ class ApiServer:
         self._world.authorizer.check(user, _attributes(request, route))
         if self._reads_only and not _only_reads(request, route):
             raise ForbiddenError(f"{request.method} {request.path}: {self._reads_only}")
+        remote = self._aggregator.api(parts)
+        if remote is not None:
+            return await self._aggregator.pass_on(request, user, remote)
         if route is None:
             return self._about(request, parts)
         kinds = self._world.store.kinds
@@ -216,11 +231,11 @@ class ApiServer:
             raise refusals.wrong_method()
         # The whole table of paths that are no resource, in one place as in a router: most cases are one expression, and
         # what they share (405 before, 404 after, the media type) stands around the table once.
-        kinds = self._world.store.kinds
+        kinds, others = self._world.store.kinds, self._aggregator.documents
         body = None
         match parts:
             case [] | ["index.html"]:
-                return indented(discovery.root_paths(kinds, health.paths()))
+                return indented(others.extend_paths(discovery.root_paths(kinds, health.paths())))
             case ["version"]:
                 return indented(discovery.version(kinds.release))
             case [name, *rest] if name in health.FACES:
@@ -240,7 +255,7 @@ class ApiServer:
             case ["api", version]:
                 body = discovery.resource_list(kinds, ("", version))
             case ["apis", group]:
-                body = discovery.group(kinds, group)
+                body = others.extend_group(group, discovery.group(kinds, group))
             case ["apis", group, version]:
                 body = discovery.resource_list(kinds, (group, version))
             case ["openapi", "v2"] if openapi.ASKED_IN_PROTOBUF in request.headers.get("Accept", ""):
@@ -248,11 +263,11 @@ class ApiServer:
                     body=openapi.empty(kinds.release), headers={**headers(), "Content-Type": openapi.IN_PROTOBUF}
                 )
             case ["openapi", "v2"] if accepted(request.headers.get("Accept", ""))[0].media == JSON:
-                return self._swagger.answer(kinds, request.headers.get("If-None-Match", ""))
+                return self._swagger.answer(kinds, request.headers.get("If-None-Match", ""), others)
             case ["openapi", "v2"]:
-                body = openapi.swagger(kinds)
+                body = joined_swagger(openapi.swagger(kinds), list(others.swaggers()))
             case ["openapi", "v3"] if not request.path.endswith("/"):
-                body = openapi.index(kinds)
+                body = others.extend_index(openapi.index(kinds))
             case ["openapi", "v3", *rest]:
                 body = openapi.document(kinds, "/".join(rest)) if rest else None
                 if body is None:
@@ -265,13 +280,8 @@ class ApiServer:
         return answer(body, media=media, ends_line=parts[0] != "openapi")
 
     def _unserved(self, group: str, version: str) -> web.Response:
-        """What is not there: of a group that is served it is a resource; of one that another server shall serve, that
-        server."""
+        """What is not there: of a group that is served it is a resource."""
         store = self._world.store
-        services = store.kinds.find("apiregistration.k8s.io", "v1", "apiservices")
-        known = store.find(services, "", f"{version}.{group}") if services is not None else None
-        if known is not None and known["spec"].get("service") is not None:
-            return text("service unavailable\n", 503)
         found = discovery.group(store.kinds, group) if group else {}
         own = any(not kind.custom and kind.resource.group == group for kind in store.kinds)
         if found is None or not own:
@@ -279,14 +289,15 @@ class ApiServer:
         raise refusals.unknown_resource()
 
     def _discovery(self, request: web.BaseRequest, *, core: bool) -> web.Response:
-        kinds = self._world.store.kinds
+        kinds, others = self._world.store.kinds, self._aggregator.documents
         for form in accepted(request.headers.get("Accept", "")):
             if discovery.wants_aggregated(form):
                 kind = f"application/json;g=apidiscovery.k8s.io;v={form.version};as={discovery.AGGREGATED}"
                 body = discovery.aggregated(kinds, core=core, version=form.version)
-                return answer(body, content_type=kind, cache="public")
+                return answer(body if core else others.extend_discovery(body), content_type=kind, cache="public")
             if not form.kind:
-                return answer(discovery.core_versions() if core else discovery.group_list(kinds), media=form.media)
+                listed = discovery.core_versions() if core else others.extend_groups(discovery.group_list(kinds))
+                return answer(listed, media=form.media)
         raise refusals.unknown_resource()
 
 

@@ -13,13 +13,11 @@ from urllib.parse import urlsplit
 import aiohttp
 from msgspec import Struct
 
-from mews.kube.api.objects import Object, labels_of
-from mews.kube.api.resources import ENDPOINT_SLICES, ENDPOINTS, SERVICES
+from mews.kube.api.resources import SERVICES
 from mews.kube.emulated.apiserver.store.admission import WebhookCall, WebhookError
-from mews.kube.emulated.apiserver.store.selection import Selection
 from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.apiserver.wire.service_places import places_of, unreached
 
-_SERVICE_NAME = "kubernetes.io/service-name"
 _LARGEST = 3 * 1024 * 1024
 _OK = 200
 
@@ -49,17 +47,9 @@ class HttpWebhooks:
                 return await _post(call, target)
         except TimeoutError:
             raise WebhookError(f'Post "{call.url}": context deadline exceeded') from None
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise WebhookError(f'Post "{call.url}": {_untrusted(error.certificate_error)}') from None
-        except aiohttp.ClientSSLError as error:
-            raise WebhookError(f'Post "{call.url}": tls: {error.os_error}') from None
-        except aiohttp.ClientConnectorError as error:
-            reason = (error.os_error.strerror or str(error.os_error)).lower()
-            reason = "connection refused" if isinstance(error.os_error, ConnectionRefusedError) else reason
-            shown = f"dial tcp {target.host}:{target.port}: connect: {reason}"
-            raise WebhookError(f'Post "{call.url}": {shown}') from None
         except (aiohttp.ClientError, OSError) as error:
-            raise WebhookError(f'Post "{call.url}": {str(error) or "EOF"}') from None
+            reason = unreached(error, f"{target.host}:{target.port}")
+            raise WebhookError(f'Post "{call.url}": {reason}') from None
 
     def _target(self, call: WebhookCall) -> _Target:
         service = call.client.get("service")
@@ -83,25 +73,9 @@ class HttpWebhooks:
         port = next((each for each in spec.get("ports") or () if each.get("port") == number), None)
         if port is None:
             raise WebhookError(f'Post "{call.url}": no service port {number} found for service "{name}"')
-        for host, ports in self._addresses(namespace, name):
-            for each in ports:
-                if (each.get("name") or "") == (port.get("name") or ""):
-                    return _Target(host, int(each["port"]), shown)
+        for host, place in places_of(store, namespace, name, str(port.get("name") or "")):
+            return _Target(host, place, shown)
         raise WebhookError(f'Post "{call.url}": no endpoints available for service "{name}"')
-
-    def _addresses(self, namespace: str, name: str) -> list[tuple[str, list[Object]]]:
-        """Ready addresses with their ports: of EndpointSlices, else of Endpoints."""
-        store, found = self._store, []
-        for part in store.shelf(store.kinds.of(ENDPOINT_SLICES)).select(Selection(namespace)):
-            if labels_of(part).get(_SERVICE_NAME) != name:
-                continue
-            for endpoint in part.get("endpoints") or ():
-                if (endpoint.get("conditions") or {}).get("ready") is not False and endpoint.get("addresses"):
-                    found.append((str(endpoint["addresses"][0]), list(part.get("ports") or ())))
-        whole = store.find(store.kinds.of(ENDPOINTS), namespace, name)
-        for subset in (whole or {}).get("subsets") or ():
-            found += [(str(each["ip"]), list(subset.get("ports") or ())) for each in subset.get("addresses") or ()]
-        return found
 
 
 def _trust(client: Mapping[str, Any]) -> ssl.SSLContext:
@@ -109,13 +83,6 @@ def _trust(client: Mapping[str, Any]) -> ssl.SSLContext:
     if not bundle:
         return ssl.create_default_context()
     return ssl.create_default_context(cadata=base64.b64decode(bundle).decode("ascii", "replace"))
-
-
-def _untrusted(error: Exception) -> str:
-    text = "tls: failed to verify certificate: x509: "
-    if isinstance(error, ssl.SSLCertVerificationError) and "match" in error.verify_message.lower():
-        return f"{text}certificate is not valid for the name that was asked for"
-    return f"{text}certificate signed by unknown authority"
 
 
 async def _post(call: WebhookCall, target: _Target) -> Any:

@@ -13,11 +13,13 @@ API = "api"
 
 
 class ServiceTable:
-    """Of the file at ``path``, which need not be there; ``api`` says where the API is, once pods run."""
+    """Of the file at ``path``, which need not be there; ``api`` says where the API is, once pods run, and ``more`` what
+    else is found at addresses that this machine does not have."""
 
-    def __init__(self, path: Path, api: Callable[[], tuple[str, int]]) -> None:
+    def __init__(self, path: Path, api: Callable[[], tuple[str, int]], more: Callable[[], Services] = dict) -> None:
         self._path = path
         self._api = api
+        self._more = more
         self._stamp = (0, 0)
         self._services: Services = {}
 
@@ -26,7 +28,7 @@ class ServiceTable:
         try:
             found = self._path.stat()
             if (found.st_ino, found.st_mtime_ns) != self._stamp:
-                self._services = read_services(self._path.read_text("utf-8"), self._api())
+                self._services = {**self._more(), **read_services(self._path.read_text("utf-8"), self._api())}
                 self._stamp = (found.st_ino, found.st_mtime_ns)
         except OSError:
             return {}

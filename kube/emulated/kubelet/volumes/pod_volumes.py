@@ -39,7 +39,7 @@ _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 class PodVolumes:
     """Makes them below ``root``, ``<pod uid>/volumes/<name>``, and keeps them current; ``host_paths`` says where paths
     of nodes are. ``provisioned`` is the folder in which the volumes of claims lie; ``speed`` emulated seconds are one
-    real one."""
+    real one. ``memory`` is a folder in memory, for volumes of that medium; None: they are on disk."""
 
     def __init__(
         self,
@@ -50,7 +50,9 @@ class PodVolumes:
         provisioned: Path | None = None,
         tokens: Tokens | None = None,
         speed: float = 1.0,
+        memory: Path | None = None,
     ) -> None:
+        self._memory = memory
         self._kube = kube
         self._root = root
         self._host_paths = host_paths
@@ -94,8 +96,8 @@ class PodVolumes:
         if folder.exists():
             return HostPath(folder, read_only=kind != "emptyDir")
         if kind == "emptyDir":
-            folder.mkdir(parents=True)
-            folder.chmod(_ANYONE_OF_GROUP if _group(pod) else _ANYONE)
+            place = self._empty(pod, volume)
+            place.chmod(_ANYONE_OF_GROUP if _group(pod) else _ANYONE)
             return HostPath(folder)
         try:
             await self._write(pod, volume)
@@ -106,6 +108,19 @@ class PodVolumes:
 
     def _folder(self, pod: Object, name: str) -> Path:
         return self._root / uid_of(pod) / "volumes" / name
+
+    def _empty(self, pod: Object, volume: Mapping[str, Any]) -> Path:
+        """A new folder; one in memory has a link to it in its place."""
+        name = str(volume["name"])
+        folder = self._folder(pod, name)
+        if (volume.get("emptyDir") or {}).get("medium") != "Memory" or self._memory is None:
+            folder.mkdir(parents=True)
+            return folder
+        place = self._memory / uid_of(pod) / name
+        place.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.symlink_to(place)
+        return place
 
     async def _write(self, pod: Object, volume: Mapping[str, Any]) -> None:
         contents = await self._reader.contents(pod, volume)
@@ -175,11 +190,12 @@ class PodVolumes:
     def remove(self, uid: str) -> None:
         """Delete the volumes of a pod that is gone; what claims and hosts have stays."""
         self._written.pop(uid, None)
-        folder = self._root / uid / "volumes"
-        if folder.exists():
-            task = asyncio.create_task(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
-            self._removing.add(task)
-            task.add_done_callback(self._removing.discard)
+        folders = [self._root / uid / "volumes", *([] if self._memory is None else [self._memory / uid])]
+        for folder in folders:
+            if folder.exists():
+                task = asyncio.create_task(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+                self._removing.add(task)
+                task.add_done_callback(self._removing.discard)
 
     async def close(self) -> None:
         """Follow no more."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.streaming.port_forward import Dial
 from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError, StreamSession
-from mews.kube.streaming.usage import PodUsage
+from mews.kube.streaming.usage import ContainerUsage, PodUsage
 
 KUBECONFIG = """
 apiVersion: v1
@@ -92,6 +92,12 @@ class FakeKubelet:
 
     def usage(self) -> Sequence[PodUsage]:
         return []
+
+    def node_usage(self) -> ContainerUsage:
+        return ContainerUsage(10_000_000, 64 << 20, 3.5, 100.0)
+
+    def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
+        return {("default", "p", "c", "u1", "Liveness", "successful"): 7}
 
 
 class FakeKubelets:

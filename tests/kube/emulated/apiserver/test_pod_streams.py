@@ -29,7 +29,7 @@ class _Kubelet(FakeKubelet):
         return ("127.0.0.1",)
 
     def usage(self) -> Sequence[PodUsage]:
-        return [PodUsage(POD, {"c": ContainerUsage(250_000_000, 64 << 20)}, 10.0)]
+        return [PodUsage(POD, {"c": ContainerUsage(250_000_000, 64 << 20, 2.5, 90.0)}, 10.0)]
 
 
 class _Kubelets:

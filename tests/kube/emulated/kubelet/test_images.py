@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mews.kube.emulated.kubelet.errors import ImagesError, StartError
-from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, load_images, plain_name, render
+from mews.kube.emulated.kubelet.images import ContainerBehaviour, Image, ImageBook, load_images, plain_name, render
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.simulated import scene_of
 from tests.kube.emulated.kubelet.bench import pod
@@ -26,6 +26,15 @@ from tests.kube.emulated.kubelet.bench import pod
 )
 def test_an_image_is_known_by_its_name_without_tag_and_digest(reference: str, name: str) -> None:
     assert plain_name(reference) == name
+
+
+@pytest.mark.parametrize("key", ["docker.io/team/app", "team/app", "docker.io/team/app:v1", "team/app:v1"])
+def test_an_entry_may_name_dockers_default_registry(key: str) -> None:
+    book = ImageBook({key: Image(key, ("app",))})
+    for reference in ("docker.io/team/app:v1", "team/app:v1"):
+        found = book.find(reference)
+        assert found is not None and found.process == ("app",), reference
+    assert book.find("other.io/team/app:v1") is None
 
 
 def test_the_shipped_images_are_read() -> None:

@@ -10,6 +10,7 @@ from mews.kube.api.objects import Object, labels_of
 from mews.kube.emulated.apiserver.objects.rules import addresses, checks
 from mews.kube.emulated.apiserver.objects.rules.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.apiserver.objects.rules.checks import Part, items, part_of
+from mews.kube.emulated.apiserver.objects.rules.server_conditions import slice_committed
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -235,4 +236,5 @@ SLICES = Rules(
     validate=_slice_errors,
     validate_update=_slice_change,
     metadata=MetadataChecks(on_update=(METADATA,)),
+    after_commit=slice_committed,
 )

@@ -52,7 +52,9 @@ def pod(volume: dict[str, Any], *, mount: dict[str, Any] | None = None, **spec: 
 def volumes_of(folder: Path, api: Api, speed: float = 1.0, provisioned: Path | None = None) -> PodVolumes:
     paths = NodeHostPaths(lambda node: folder / node, lambda host: None)
     kube: Any = lambda: api  # noqa: E731
-    return PodVolumes(kube, folder / "pods", paths, tokens=api, speed=speed, provisioned=provisioned)
+    return PodVolumes(
+        kube, folder / "pods", paths, tokens=api, speed=speed, provisioned=provisioned, memory=folder / "memory"
+    )
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -221,5 +223,22 @@ def test_what_is_written_is_counted_and_goes_with_the_pod(tmp_path: Path) -> Non
         volumes.remove("u")
         await volumes.close()
         assert await volumes.usage(of) == {}
+
+    run(main)
+
+
+def test_an_empty_folder_in_memory_is_one_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        of = pod({"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+        volumes = volumes_of(tmp_path, Api())
+        [mount] = await volumes.mounts(of, "main")
+        (Path(mount.host_path) / "x").write_bytes(b"x" * 5000)
+        assert (tmp_path / "memory" / "u" / "v" / "x").exists()
+        assert await volumes.mounts(of, "main") == [mount]
+        assert (await volumes.usage(of))["v"] >= 5000
+        volumes.remove("u")
+        await volumes.close()
+        assert not list((tmp_path / "memory").iterdir())
+        assert not (tmp_path / "pods" / "u" / "volumes").exists()
 
     run(main)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from mews.kube.api.errors import ApiError
+from mews.harness.clusters.embedded.kubelet_access import KubeletAccess, ReviewApi
+from mews.harness.clusters.embedded.node_addresses import node_address
+from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.wire.kubelet_face import answer_as_kubelet
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
@@ -17,18 +19,19 @@ _CLOCK = Clock.wall()
 
 
 class KubeletServers:
-    """One server for each host, on a port of its own; it answers while that host's kubelet runs, and only the API
-    server, which shows its certificate."""
+    """One server for each host, on a port of its own; it answers while that host's kubelet runs. The real API server
+    shows its certificate, and may ask for everything; of all others the API says by ``kube`` what they may ask for."""
 
-    def __init__(self, directory: KubeletDirectory, context: ssl.SSLContext) -> None:
+    def __init__(self, directory: KubeletDirectory, context: ssl.SSLContext, kube: ReviewApi) -> None:
         self._directory = directory
         self._context = context
+        self._access = KubeletAccess(kube)
         self._listeners: dict[str, HttpListener] = {}
 
     async def open(self, hosts: Sequence[str]) -> None:
-        """Listen for each host."""
-        for host in hosts:
-            listener = HttpListener(self._handler(host))
+        """Listen for each host, by its name and its node's address, too."""
+        for number, host in enumerate(hosts):
+            listener = HttpListener(self._handler(host), names=(host, node_address(number)))
             self._listeners[host] = listener  # before it has anything open: what is begun is closed
             await listener.open(tls=self._context)
 
@@ -51,7 +54,14 @@ class KubeletServers:
                 request.transport.abort()
                 raise ConnectionResetError(f"the kubelet of {host} is dead")
             try:
+                assert request.transport is not None
+                if not request.transport.get_extra_info("peercert"):
+                    refusal = await self._access.refusal(request, host)
+                    if refusal is not None:
+                        return refusal
                 return await answer_as_kubelet(kubelet, request, request.path, now=_CLOCK.now())
+            except UnavailableError as error:
+                return web.Response(status=500, text=f"Authorization error: {error}\n")
             except ApiError as error:
                 return web.Response(status=error.code, text=f"{error}\n")
 

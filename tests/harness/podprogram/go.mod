@@ -1,0 +1,3 @@
+module podprogram
+
+go 1.21

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from mews.emulator.nvml.driver_settings import MOST_BOOST, TIMESLICES, has_setting
 from mews.emulator.nvml.profiles import GpuProfile
 from mews.emulator.nvml.recovery import DRAIN_AND_RESET, RECOVERED
 
@@ -51,6 +52,7 @@ def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
             *_board(gpu),
             *_platform(gpu, branch),
             *_modes(gpu, branch),
+            *_settings(gpu),
             *_errors(gpu),
             *_heat(gpu),
             *_power(gpu.profile, branch),
@@ -121,6 +123,18 @@ def _modes(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
     yield "cc_memory", "0 MiB"
     yield "fbc", "0"
     yield "egm", "disabled"
+
+
+def _settings(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    settings, profile = gpu.settings, gpu.profile
+    yield "timeslice", TIMESLICES[settings.timeslice]
+    if has_setting("boost", profile):
+        yield "boost", str(settings.boost)
+        yield "boost_most", str(MOST_BOOST)
+    if has_setting("gpm-streaming", profile):
+        yield "gpm_streaming", str(int(settings.streaming))
+    if has_setting("memory-clocks-deferred", profile) and settings.deferred_mhz is not None:
+        yield "deferred_memory", f"{settings.deferred_mhz} MHz"
 
 
 def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,7 @@ static Return detail(Device device, const char *key, char *out, unsigned length)
 }
 
 EXPORT Return nvmlInternalGetExportTable(const void **out, const void *id) {
-    static const DetailTable TABLE = {sizeof TABLE, detail, gpu_reset};
+    static const DetailTable TABLE = {sizeof TABLE, detail, gpu_reset, driver_set};
     if (out == NULL || id == NULL) return INVALID_ARGUMENT;
     if (memcmp(id, DETAIL_TABLE_ID, sizeof DETAIL_TABLE_ID) != 0) return NOT_SUPPORTED;
     *out = &TABLE;

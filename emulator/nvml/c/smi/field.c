@@ -335,6 +335,7 @@ static Return get_average_power(Device d, char *o) {
 static const Field FIELDS[] = {
     {"timestamp", NULL, NULL, get_timestamp, NULL, NULL},
     {"driver_version", NULL, NULL, get_driver, NULL, NULL},
+    {"kmd_version", NULL, NULL, get_driver, NULL, NULL},
     {"count", NULL, NULL, get_count, NULL, NULL},
     {"name", "gpu_name", NULL, get_name, NULL, NULL},
     {"serial", "gpu_serial", NULL, get_serial, NULL, NULL},

@@ -122,3 +122,11 @@ unsigned *clock_list(Device device, unsigned memory, int graphics, unsigned *cou
     if (result != OK) *count = 0;
     return list;
 }
+
+void name_gpu(Device device) {
+    char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
+    value_of(device, "index", index, 0);
+    value_of(device, "name", name, 0);
+    value_of(device, "uuid", uuid, 0);
+    printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
+}

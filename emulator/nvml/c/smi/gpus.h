@@ -32,11 +32,15 @@ typedef struct {
     const char *instead; /* as in layout.h */
 } Field;
 
-/* A field of --query-gpu, by its name or its alias; NULL for any other word. */
+/* A field, by its name or its alias; NULL for any other word. */
 const Field *field_named(const char *name, size_t length);
 
-/* The fields of --query-gpu by number; NULL behind the last. */
+/* The fields by number; NULL behind the last. */
 const Field *field_at(size_t place);
+
+/* Those that --query-gpu has with this driver, by number and by name; NULL for no such field. */
+const Field *query_field_at(size_t place);
+const Field *query_field(const char *name, size_t length);
 
 /* What is shown elsewhere and no field of --query-gpu, and those whose value is a detail of the state; by number. */
 const Field *inner_field_at(size_t place);
@@ -53,6 +57,9 @@ void value_of(Device device, const char *name, char *out, int with_unit);
 
 /* The GPU's PCI address as nvidia-smi writes it. */
 const char *bus_id_of(Device device, char *out);
+
+/* The line above what is told of a GPU: its number, name and UUID. */
+void name_gpu(Device device);
 
 /* The memory nodes near a GPU, and the node that its own memory is; "N/A" for none. */
 enum { NODE_LIST = 64 };

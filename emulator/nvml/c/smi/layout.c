@@ -302,7 +302,7 @@ const Row ROWS[] = {
     {1, "Graphics", "graphics_clock", "clocks.default_applications.gr", NULL, DEPRECATED, NULL},
     {1, "Memory", "mem_clock", "clocks.default_applications.mem", NULL, DEPRECATED, NULL},
     PART("Deferred Clocks", "deferred_clocks", "CLOCK"),
-    LEAF(1, "Memory", "mem_clock", "@never"),
+    LEAF(1, "Memory", "mem_clock", "@deferred_memory"),
     PART("Max Clocks", "max_clocks", "CLOCK"),
     LEAF(1, "Graphics", "graphics_clock", "clocks.max.gr"),
     LEAF(1, "SM", "sm_clock", "clocks.max.sm"),

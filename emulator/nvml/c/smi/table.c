@@ -83,7 +83,7 @@ static void process_rows(const Selection *selection) {
         for (unsigned j = 0; j < count; j++) {
             char used[32];
             snprintf(used, sizeof used, "%lluMiB", processes[j].info.used_memory >> 20);
-            char where[16] = "   N/A  N/A ";
+            char where[32] = "   N/A  N/A ";
             const ProcessInfo *info = &processes[j].info;
             if (info->gpu_instance != (unsigned)NO_INSTANCE)
                 snprintf(where, sizeof where, "%5u%5u  ", info->gpu_instance, info->compute_instance);

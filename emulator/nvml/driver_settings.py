@@ -27,7 +27,7 @@ SETTING_NAMES = ("timeslice", "boost", "gpm-streaming", "memory-clocks-deferred"
 
 
 class DriverSettings(Struct, frozen=True):
-    """``timeslice``: a place of ``TIMESLICES``; ``boost``: of the slider ``vboost``; ``streaming``: whether GPM streams.
+    """``timeslice`` and ``boost``: places of ``TIMESLICES`` and of ``vboost``; ``streaming``: whether GPM streams.
 
     ``deferred_mhz``: the memory's clock from the driver's next load on, which alone stays when the driver goes.
     """

@@ -25,7 +25,7 @@ from msgspec.structs import astuple, replace
 from mews.emulator.clock import monotonic_ns
 from mews.emulator.nvml.details import details_of
 from mews.emulator.nvml.driver_settings import NO_SETTINGS, DriverSettings
-from mews.emulator.nvml.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml_of
+from mews.emulator.nvml.drivers import DEFAULT_RELEASE, branch_of, cuda_of, is_late, nvml_of
 from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.nvml.mig.lines import gpu_lines, table_lines
 from mews.emulator.nvml.mig.models import mig_table
@@ -236,7 +236,7 @@ def _lines(host: NvmlHost) -> Iterator[str]:
         yield _totals(spans[0].totals)
         for span in spans:
             yield _span(span, gpu.memory_utilization_percent)
-        for key, text in details_of(gpu, branch).items():
+        for key, text in details_of(gpu, branch, late=is_late(host.driver_version)).items():
             yield f"detail {key} {_text(text)}".rstrip()
         for end in gpu.link_ends:
             yield f"link_end {end.lower()}"

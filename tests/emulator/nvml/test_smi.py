@@ -142,9 +142,12 @@ def test_the_details_are_the_same_tree_in_text_and_in_xml(host, model):
     empty = {"accounted_processes", "retired_pagelist"}
     leaves = [leaf for leaf in root.iter() if len(leaf) == 0 and leaf.tag not in empty]
     assert all(leaf.text for leaf in leaves)
-    only_in_xml = ("mig_devices", "pending_retirement", "gpu_instance_id", "compute_instance_id", "power_state")
-    shown = [leaf for leaf in leaves if leaf.tag not in (*only_in_xml, "retired_pagelist")]
-    assert len(re.findall(r"^\s*[A-Z].*: \S", text, re.MULTILINE)) >= len(shown) - 2
+    only_in_xml = ("mig_devices", "pending_retirement", "power_state", "value", "supported_graphics_clock",
+                   "gpu_target_temp_min", "gpu_target_temp_max")  # fmt: skip
+    shown = [leaf for leaf in leaves if leaf.tag not in only_in_xml]
+    assert len(re.findall(r"^\s*[A-Za-z].*: \S", text, re.MULTILINE)) == len(shown)
+    asked = host.smi("-q", "-d", "SUPPORTED_CLOCKS,SUPPORTED_GPU_TARGET_TEMP")[1]
+    assert "Supported Clocks\n" in asked and "GPU Target Temperature Range\n" in asked and "Fan Speed" not in asked
 
 
 def test_the_matrix_of_nvlinks(host):

@@ -216,7 +216,14 @@ static void retired_records(const Writing *writing) {
     for (unsigned cause = 0; cause < sizeof CAUSES / sizeof *CAUSES; cause++) {
         unsigned count = 0;
         char own[OWN][VALUE_SIZE];
-        if (api.nvmlDeviceGetRetiredPages(writing->device, cause, &count, NULL) != OK) continue;
+        Return result = api.nvmlDeviceGetRetiredPages(writing->device, cause, &count, NULL);
+        if (result == NOT_SUPPORTED) { /* boards that remap rows instead (captures of H200 and L40S) */
+            strcpy(own[0], "[N/A]");
+            strcpy(own[1], "[N/A]");
+            strcpy(own[2], CAUSES[cause]);
+            record(writing, own);
+        }
+        if (result != OK) continue;
         unsigned long long *pages = calloc(2 * count + 1, sizeof *pages);
         if (pages == NULL || api.nvmlDeviceGetRetiredPages_v2(writing->device, cause, &count, pages, pages + count) != OK)
             count = 0;

@@ -12,6 +12,7 @@ static const Field FIELDS[] = {
     {"vgpu_device_capability.homogeneous_placements", NULL, NULL, NULL, "never", NULL},
     {"vgpu_device_capability.mig_timeSlicing", NULL, NULL, NULL, "never", NULL},
     {"vgpu_device_capability.mig_timeSlicing_mode", NULL, NULL, NULL, "never", NULL},
+    {"pcie.link.gen.hostmax", NULL, NULL, NULL, "host_link_gen", NULL},
     {"display_attached", NULL, NULL, NULL, "display_attached", NULL},
     {"addressing_mode", NULL, NULL, NULL, "addressing_mode", NULL},
     {"driver_model.current", NULL, NULL, NULL, "never", NULL},

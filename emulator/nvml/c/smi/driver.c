@@ -45,9 +45,7 @@ int driver_has(const char *when) {
     if (driver_branch() == 0) return 1; /* without a driver nothing is left out */
     for (const char *word = when; word != NULL && *word;) {
         size_t length = strcspn(word, " ");
-        unsigned of = 0;
         if (*word == '-' && driver_reached(word + 1, length - 1)) return 0;
-        if (*word == '!' && sscanf(word + 1, "%u", &of) == 1 && of == driver_branch()) return 0;
         if (*word >= '0' && *word <= '9' && !driver_reached(word, length)) return 0;
         word += length;
         if (*word) word++;

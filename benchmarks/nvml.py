@@ -23,8 +23,8 @@ from mews.emulator.telemetry.load import parse_load
 GPUS = 8
 ROUNDS, SECONDS = 8, 0.25
 EMPTY_CALLS_BEFORE_MIG, GPU_BYTES_BEFORE_MIG = 4.6, 8297
-"""How many of the emptiest calls took as long as one of ours, and what a GPU took in the state file, when GPUs could not
-be divided yet."""
+"""How many of the emptiest calls took as long as one of ours, and what a GPU took in the state file, when GPUs could
+not be divided yet."""
 
 
 def calls_per_s(call: Callable[[], Any]) -> float:

@@ -48,6 +48,8 @@ ASSUMED = (
     "The layout of the lists of `compute-policy`, `boost-slider` and `gpm`.",
     "Time-slices, `vboost`, streaming and `-lgc --mode` change no telemetry.",
     "Fields of `--query-gpu` that no source dates are there from branch 535 on.",
+    "Lines of `dmon --gpm-options m` have the column `gi`, and dashes for what is measured of GPUs alone.",
+    "Nine of GPM's metrics have their names at the head of `dmon`, the others their numbers.",
     "Columns of `dmon --format csv` are separated by a comma and a space.",
     "Samples that are older than the last change of a host show the value since that change.",
 )

@@ -313,8 +313,12 @@ def test_the_page_of_nvml_has_every_function_of_the_library_once():
         "nvmlDeviceSetPowerManagementLimit", "nvmlDeviceRemoveGpu", "nvmlDeviceResetGpuLockedClocks"
     }  # fmt: skip
     assert states["nvmlDeviceGetPowerUsage"] == states["nvmlDeviceQueryDrainState"] == "answers"
-    assert states["nvmlDeviceSetMigMode"] == "acts"
+    assert states["nvmlDeviceSetMigMode"] == states["nvmlDeviceSetNvlinkBwMode"] == "acts"
     assert states["nvmlDeviceSetVgpuHeterogeneousMode"] == "not supported"
+
+
+def test_the_guide_of_nvml_has_the_summary_of_now():
+    assert nvml.summary() in nvml.GUIDE.read_text(encoding="utf-8")  # python -m ci.nvml_summary writes it
 
 
 def test_the_page_of_nvml_knows_what_nvidia_smi_refuses():

@@ -12,7 +12,9 @@ from mews.emulator import nvml
 from mews.emulator.nvml.profiles import PROFILES
 
 SOURCES = Path(nvml.__file__).parent / "c"
-_DEFINED = re.compile(r"^EXPORT Return (nvml\w+)", re.MULTILINE)
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "nvml.md"
+SUMMARY_HEAD = "||emulated|not|"
+_DEFINED = re.compile(r"^(?:EXPORT Return |[A-Z_]+\()(nvml\w+)", re.MULTILINE)
 _READS = re.compile(r"Get[A-Z]|Query|Is[A-Z]")
 _UNSUPPORTED = re.compile(r"^UNSUPPORTED\((nvml\w+)\)", re.MULTILINE)
 _VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
@@ -24,7 +26,7 @@ _ROW = re.compile(r'\{"(-\w+)", "(--[\w-]+)"[,}]')
 _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
 _CHOICE = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)", (\w+)\}')
 _COMMAND = re.compile(r'\{(?:"[^"]+"|NULL), "([\w-]+)", "[^"]+", (\w+), \d+\}')
-_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c")
+_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c", "lib/fields.c")
 """The files whose functions change something of a GPU."""
 
 ANSWERS = Path(__file__).resolve().parents[1] / "nvml-answers.txt"
@@ -126,10 +128,14 @@ def _both(name: str, brief: str) -> str:
 
 
 def refused_commands() -> list[str]:
-    """Return nvidia-smi's commands that are refused, such as ``mig``."""
+    """Return nvidia-smi's commands that are refused, such as ``prm``."""
+    return [name for name, run in _commands() if run == "NULL"]
+
+
+def _commands() -> list[tuple[str, str]]:
     main = _source("smi/main.c")
     rows = main[main.index("const Command COMMANDS[]") :].partition("{NULL, NULL, NULL, NULL, 0}")[0]
-    return [name for name, run in _COMMAND.findall(rows) if run == "NULL"]
+    return _COMMAND.findall(rows)
 
 
 def programs() -> list[tuple[str, str, str, str]]:
@@ -151,6 +157,19 @@ def models() -> list[tuple[str, str, str]]:
 
 def _state(kind: str, needs: str | None) -> str:
     return f"{CLASSES[kind]}: {needs}" if needs else CLASSES[kind]
+
+
+def summary() -> str:
+    """Return how many there are of each kind, as ``docs/nvml.md`` shows it."""
+    switches = [*options().values(), *command_options().values()]
+    lacking = {
+        "functions": [state == "not supported" for state in functions().values()],
+        "fields": [told == "not supported" for _, told in fields()],
+        "options": [state == "refused" for state in switches],
+        "commands": [run == "NULL" for _, run in _commands()],
+    }
+    rows = [f"|{what}|{told.count(False)}|{told.count(True)}|" for what, told in lacking.items()]
+    return "\n".join((SUMMARY_HEAD, "|---|---|---|", *rows)) + "\n"
 
 
 def page() -> str:

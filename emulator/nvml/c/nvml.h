@@ -461,6 +461,8 @@ typedef struct {
     Return (*reset)(const PciInfo *info);
     /* A setting that NVML has no call for; `value` NULL: its default. */
     Return (*set)(Device device, const char *name, const unsigned *value);
+    /* The PCI address of a GPU by its index, also where it has no handle. */
+    Return (*bus_id)(unsigned index, char *out, unsigned length);
 } DetailTable;
 
 #endif

@@ -14,6 +14,10 @@ typedef struct {
 /* Those of a list of indexes, UUIDs, serials and bus ids (NULL = all). Ends the program where one cannot be had. */
 Selection select_gpus(const char *list, const char *none_found);
 
+/* Shows each of them; of one that cannot be had, why, and goes on. Returns the exit code. Source: `-L` of a host with
+ * H100s of which some had no handle. */
+int list_gpus(const char *list, void (*show)(Device device));
+
 /* The next word of a list with commas, and its length; NULL behind the last. Moves the list on. */
 const char *next_word(const char **list, size_t *length);
 

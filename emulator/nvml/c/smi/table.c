@@ -116,16 +116,9 @@ int show_table(const char *ids) {
     return 0;
 }
 
-int show_list(const char *ids) {
-    Selection selection = select_gpus(ids, "No devices found.");
-    for (unsigned i = 0; i < selection.count; i++) {
-        char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
-        value_of(selection.devices[i], "index", index, 0);
-        value_of(selection.devices[i], "name", name, 0);
-        value_of(selection.devices[i], "uuid", uuid, 0);
-        printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
-        mig_list(selection.devices[i]);
-    }
-    free(selection.devices);
-    return 0;
+static void list_line(Device device) {
+    name_gpu(device);
+    mig_list(device);
 }
+
+int show_list(const char *ids) { return list_gpus(ids, list_line); }

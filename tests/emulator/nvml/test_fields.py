@@ -157,6 +157,8 @@ def test_a_mesh_and_a_board_without_links(read):
         ((), "None"),
         ((("xid", 31),), "None"),
         ((("xid", 119),), "Reset"),
+        ((("xid", 94),), "Drain and Reset"),
+        ((("xid", 48), ("xid", 94)), "Reset"),
         ((("xid", 119), ("unbind", 0), ("bind", 0)), "None"),
         ((("xid", 79), ("xid", 119)), "Reboot"),
     ],

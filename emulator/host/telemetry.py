@@ -60,9 +60,18 @@ def _parts(host: Host, function: Function) -> BoardParts | None:
         parent = table.by_id(instance.profile_id)
         assert parent is not None, "its profile is one of the model's"
         found = next(each for each in compute_profiles(table, parent) if each.slices == compute.slices)
-        sizes = parent.memory_mib, found.multiprocessors
-        of_instance = 100 * parent.slices / most, idle_mib(table, instance), on[instance.id]
-        made.append(BoardPart(compute.uuid, found.name, instance.id, compute.id, *sizes, *of_instance))
+        part = BoardPart(
+            uuid=compute.uuid,
+            profile=found.name,
+            instance=instance.id,
+            compute=compute.id,
+            memory_mib=parent.memory_mib,
+            multiprocessors=found.multiprocessors,
+            percent=100 * parent.slices / most,
+            idle_mib=idle_mib(table, instance),
+            processes=on[instance.id],
+        )
+        made.append(part)
     return tuple(made)
 
 

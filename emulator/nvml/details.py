@@ -87,7 +87,7 @@ def _board(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
     yield "power_management", "Supported"
 
 
-def _platform(gpu: NvmlGpu, told: bool) -> Iterator[tuple[str, str]]:
+def _platform(gpu: NvmlGpu, late: bool) -> Iterator[tuple[str, str]]:
     """Where the board sits. ``csv_``: what ``--query-gpu`` has of it, also without a rack (captures of H200, L40S)."""
     yield "module_id", str(gpu.index + 1 if gpu.profile.nvlinks else 1)
     serial = str(1_820_000_000_000 + _number(gpu.serial, "chassis") % 10_000_000_000)
@@ -97,7 +97,7 @@ def _platform(gpu: NvmlGpu, told: bool) -> Iterator[tuple[str, str]]:
         in_rack = tuple(zip(names, (serial, "11", "5", "1", "Switch Connected", guid), strict=True))
         yield from in_rack
         yield from ((f"csv_{name}", text) for name, text in in_rack)
-    elif told:
+    elif late:
         alone = ("", "0", "0", "1", "Direct Connected", guid if gpu.profile.nvlinks else "0x0000000000000000")
         yield from ((f"csv_{name}", text) for name, text in zip(names, alone, strict=True))
 

@@ -1,7 +1,7 @@
 """What a GPU needs to recover, as ``nvidia-smi -q`` and NVML_FI_DEV_GET_GPU_RECOVERY_ACTION say it.
 
-Source: NVIDIA's "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors): the immediate action of
-each XID (RESET_GPU, RESTART_BM); of 48 and 74, which name a workflow, and of 94, the text. A row that waits for its
+Source: NVIDIA's "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors): the immediate action
+of each XID (RESET_GPU, RESTART_BM); of 48 and 74, which name a workflow, and of 94, the text. A row that waits for its
 remapping is a reason to drain and reset. The action is cleared when the driver takes the GPU anew.
 
 Of a GPU that fell off the bus (79) no handle is given, and those that are open are GPU_IS_LOST: nvml.h of go-nvml

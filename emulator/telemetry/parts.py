@@ -81,4 +81,7 @@ def _part(value: Any) -> BoardPart:
         raise ValueError(f"mig {str(percent)[:40]}: must be a percentage above 0")
     if not isinstance(keys, list) or len(keys) > _MOST_KEYS or not all(isinstance(key, str) for key in keys):
         raise ValueError(f"mig {str(keys)[:40]}: must be a list of at most {_MOST_KEYS} texts")
-    return BoardPart(*texts, *numbers, float(percent), idle_mib, tuple(keys))
+    uuid, profile = texts
+    instance, compute, memory_mib, multiprocessors = numbers
+    shares = float(percent), idle_mib, tuple(keys)
+    return BoardPart(uuid, profile, instance, compute, memory_mib, multiprocessors, *shares)

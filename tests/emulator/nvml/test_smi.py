@@ -105,7 +105,7 @@ def test_no_devices_no_driver_no_library_and_a_lost_gpu_have_their_own_codes(hos
     host.show(gpu(0), gpu(1, lost=True))
     lost = "Unable to determine the device handle for {}: GPU is lost.  Reboot the system to recover this GPU\n"
     address = gpu(1).bus_id
-    for words in ((), ("-q", "-i", "1"), ("-q", "-i", address)):
+    for words in ((), ("-q", "-i", "1"), ("-q", "-i", address), ("-q", "-i", f"0000{address}")):
         assert host.smi(*words) == (15, lost.format(f"GPU1: {address}")), words
     assert host.smi("-L", "-i", "0")[0] == 0
     code, told = host.smi("-L")

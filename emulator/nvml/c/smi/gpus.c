@@ -57,9 +57,10 @@ static void end_without_handle(unsigned index, Return result) {
 }
 
 static int names_lost(unsigned index, const char *list) {
-    char address[VALUE_SIZE];
+    char address[VALUE_SIZE], longer[VALUE_SIZE + 4];
     address_of(index, address);
-    return in_list(list, index) || has_word(list, address);
+    snprintf(longer, sizeof longer, "0000%s", address);
+    return in_list(list, index) || has_word(list, address) || has_word(list, longer);
 }
 
 const char *next_word(const char **list, size_t *length) {

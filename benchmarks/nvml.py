@@ -22,6 +22,9 @@ from mews.emulator.telemetry.load import parse_load
 
 GPUS = 8
 ROUNDS, SECONDS = 8, 0.25
+EMPTY_CALLS_BEFORE_MIG, GPU_BYTES_BEFORE_MIG = 4.6, 8297
+"""How many of the emptiest calls took as long as one of ours, and what a GPU took in the state file, when GPUs could
+not be divided yet."""
 
 
 def calls_per_s(call: Callable[[], Any]) -> float:
@@ -81,7 +84,10 @@ def main() -> None:
             changing = max(changing, calls_per_s(lambda: power(device, out)))
             baseline = max(baseline, calls_per_s(lambda: empty(device, out)))
         library.nvmlShutdown()
+        size = state_beside(folder).stat().st_size
     report("nvml_calls", ours, "calls/s", baseline=baseline, baseline_name="getppid through ctypes")
+    report("nvml_cost", baseline / ours, "empty calls", baseline=EMPTY_CALLS_BEFORE_MIG, baseline_name="before MIG")
+    report("nvml_state", size / GPUS, "bytes a GPU", baseline=GPU_BYTES_BEFORE_MIG, baseline_name="before MIG")
     report("nvml_calls_telemetry", changing, "calls/s", baseline=ours, baseline_name="the same of an idle GPU")
 
 

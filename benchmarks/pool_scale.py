@@ -30,6 +30,8 @@ ALL_CABLED = ((50, 12), (100, 25))
 """Hosts, chassis."""
 GPUS_PER_HOST, HOSTS_PER_CHASSIS = 8, 4
 TARGET_S, TARGET_MB = 20.0, 500.0
+GPU_KIB_BEFORE_MIG = 49.3
+"""Memory of one more GPU when GPUs could not be divided yet."""
 
 SCENARIO = f"""\
 apiVersion: mews/v1
@@ -115,16 +117,19 @@ def apart(*sizes: int) -> dict[str, float]:
 
 def main() -> None:
     """Every size, the slope, and the pools where all are cabled to all."""
-    cpu_s = []
+    cpu_s, memory_mb = [], []
     for hosts in SIZES:
         progress(f"one pod on {hosts} hosts, {hosts * GPUS_PER_HOST} GPUs, {hosts // HOSTS_PER_CHASSIS} chassis")
         found = apart(hosts)
         cpu_s.append(found["cpu_s"])
+        memory_mb.append(found["mb"])
         target = (TARGET_S, TARGET_MB) if hosts == SIZES[-1] else (None, None)
         report(f"pool_scale_{hosts}", cpu_s[-1], "s of CPU", baseline=target[0], baseline_name="target")
         report(f"pool_scale_{hosts}_memory", found["mb"], "MB", baseline=target[1], baseline_name="target")
     slope = linear_regression(SIZES, cpu_s).slope
     report("pool_scale_slope", 1000 * slope, "s of CPU per 1,000 hosts")
+    gpu_kib = 1024 * linear_regression(SIZES, memory_mb).slope / GPUS_PER_HOST
+    report("pool_scale_gpu", gpu_kib, "KiB a GPU", baseline=GPU_KIB_BEFORE_MIG, baseline_name="before MIG")
     each = [seconds / hosts for seconds, hosts in zip(cpu_s, SIZES, strict=True)]
     report("pool_scale_linear", each[-1], "s of CPU a host", baseline=each[0], baseline_name="a host of 100")
     for hosts, chassis in ALL_CABLED:

@@ -315,12 +315,16 @@ def test_the_page_of_nvml_has_every_function_of_the_library_once():
         "nvmlDeviceSetPowerManagementLimit", "nvmlDeviceRemoveGpu", "nvmlDeviceResetGpuLockedClocks"
     }  # fmt: skip
     assert states["nvmlDeviceGetPowerUsage"] == states["nvmlDeviceQueryDrainState"] == "answers"
-    assert states["nvmlDeviceSetMigMode"] == "acts"
+    assert states["nvmlDeviceSetMigMode"] == states["nvmlDeviceSetNvlinkBwMode"] == "acts"
     assert states["nvmlDeviceSetVgpuHeterogeneousMode"] == "not supported"
+
+
+def test_the_guide_of_nvml_has_the_summary_of_now():
+    assert nvml.summary() in nvml.GUIDE.read_text(encoding="utf-8")  # python -m ci.nvml_summary writes it
 
 
 def test_the_page_of_nvml_knows_what_nvidia_smi_refuses():
     states = nvml.options()
     assert (states["--power-limit, -pl"], states["--multi-instance-gpu, -mig"]) == ("emulated", "emulated")
-    assert "vgpu" in nvml.refused_commands()
+    assert "daemon" in nvml.refused_commands() and "vgpu" not in nvml.refused_commands()
     assert "mig" not in nvml.refused_commands()

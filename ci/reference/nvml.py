@@ -12,7 +12,9 @@ from mews.emulator import nvml
 from mews.emulator.hardware.gpu_profiles import PROFILES
 
 SOURCES = Path(nvml.__file__).parent / "c"
-_DEFINED = re.compile(r"^EXPORT Return (nvml\w+)", re.MULTILINE)
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "nvml.md"
+SUMMARY_HEAD = "||emulated|not|"
+_DEFINED = re.compile(r"^(?:EXPORT Return |[A-Z_]+\()(nvml\w+)", re.MULTILINE)
 _READS = re.compile(r"Get[A-Z]|Query|Is[A-Z]")
 _UNSUPPORTED = re.compile(r"^UNSUPPORTED\((nvml\w+)\)", re.MULTILINE)
 _VALUED = re.compile(r'valued\("(--[\w-]+)", (?:"(-\w+)"|NULL)')
@@ -22,7 +24,9 @@ _SETTING = re.compile(r'= \{(?:"(-\w+)"|NULL), "(--[\w-]+)", (?:"|NULL)')
 _COMPARED = re.compile(r'strcmp\(arguments\[\w+\], "(-\w+)"\) == 0 \|\| strcmp\(arguments\[\w+\], "(--[\w-]+)"\)')
 _ROW = re.compile(r'\{"(-\w+)", "(--[\w-]+)"[,}]')
 _PAIR = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)"\}')
-_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c")
+_CHOICE = re.compile(r'\{(?:"(-\w+)"|NULL), "(--[\w-]+)", (\w+)\}')
+_COMMAND = re.compile(r'\{(?:"[^"]+"|NULL), "([\w-]+)", "[^"]+", (\w+), \d+\}')
+_ACTING = ("lib/setters.c", "lib/hotplug.c", "lib/nvlink.c", "lib/mig_devices.c", "lib/mig_instances.c", "lib/fields.c")
 """The files whose functions change something of a GPU."""
 
 ANSWERS = Path(__file__).resolve().parents[1] / "nvml-answers.txt"
@@ -42,7 +46,12 @@ ASSUMED = (
     "A load spends half its time in tensor cores with 16-bit numbers, and a tenth in each other unit of GPM's metrics.",
     "NVLinks, C2C links and SRAM have no errors. ECC errors that you set are errors of the device memory.",
     "GPUs joined to a Grace processor have five C2C links each.",
-    "Mode `MIN` of NVLink bandwidth leaves a quarter of the links.",
+    "Mode `MIN` of NVLink bandwidth leaves a quarter of the links; the mode with all links is the best.",
+    "The layout of the lists of `compute-policy`, `boost-slider` and `gpm`.",
+    "Time-slices, `vboost`, streaming and `-lgc --mode` change no telemetry.",
+    "Fields of `--query-gpu` that no source dates are there from branch 535 on.",
+    "Lines of `dmon --gpm-options m` have the column `gi`, and dashes for what is measured of GPUs alone.",
+    "Nine of GPM's metrics have their names at the head of `dmon`, the others their numbers.",
     "Columns of `dmon --format csv` are separated by a comma and a space.",
     "Samples that are older than the last change of a host show the value since that change.",
 )
@@ -64,7 +73,7 @@ def _source(path: str) -> str:
 def options() -> dict[str, str]:
     """Return nvidia-smi's options, with their short forms -> ``emulated`` or ``refused``."""
     main, settings = _source("smi/main.c"), _source("smi/settings.c")
-    refused = main[main.index("NOT_EMULATED[]") : main.index("OTHER_COMMANDS[]")]
+    refused = main[main.index("NOT_EMULATED[]") :].partition("{NULL, NULL}")[0]
     emulated = [(name, brief) for name, brief in (*_VALUED.findall(main), *_VALUED.findall(settings))]
     records = main[main.index("WHAT[] = {") :].partition("}")[0]
     emulated += [(f"--query-{what}", "") for what in re.findall(r'"([\w-]+)"', records)]
@@ -77,6 +86,19 @@ def options() -> dict[str, str]:
 
 COMMANDS = {"topo": "topo_near", "nvlink": "nvlink", "drain": "change", "mig": "mig", "c2c": "c2c"}
 """A command with options -> the source that parses it."""
+CHOICES = {
+    "compute-policy": ("policies", "COMPUTE_POLICY"),
+    "boost-slider": ("policies", "BOOST_SLIDER"),
+    "gpm": ("policies", "GPM"),
+    "conf-compute": ("reports", "CONF_COMPUTE"),
+    "pci": ("reports", "PCI"),
+    "power-profiles": ("reports", "POWER_PROFILES_OF"),
+    "vgpu": ("reports", "VGPU"),
+}
+"""A command whose options are a table -> the source and the table's name."""
+WITH_ID = ("--id, -i",)
+GO_ON = (*WITH_ID, "--count, -c", "--delay, -d")
+"""The options of commands that show the same again and again."""
 
 
 def command_options() -> dict[str, str]:
@@ -90,6 +112,14 @@ def command_options() -> dict[str, str]:
         pairs += [(brief, name) for name, brief in _VALUED.findall(source)]
         found |= {f"{command} {_both(name, brief)}": "emulated" for brief, name in pairs}
         found |= {f"{command} {_both(name, brief)}": "refused" for brief, name in _ROW.findall(refused)}
+    for command, (file, name_of_table) in CHOICES.items():
+        rows = _source(f"smi/{file}.c").partition(f"static const Choice {name_of_table}[] = {{")[2]
+        for brief, name, kind in _CHOICE.findall(rows.partition("{NULL, NULL, 0}")[0]):
+            found[f"{command} {_both(name, brief)}"] = "refused" if kind == "REFUSED" else "emulated"
+        if command != "conf-compute":
+            found |= dict.fromkeys((f"{command} {both}" for both in WITH_ID), "emulated")
+    for command in ("encodersessions", "fbcsessions"):
+        found |= dict.fromkeys((f"{command} {both}" for both in GO_ON), "emulated")
     return dict(sorted(found.items()))
 
 
@@ -98,10 +128,14 @@ def _both(name: str, brief: str) -> str:
 
 
 def refused_commands() -> list[str]:
-    """Return nvidia-smi's commands that are refused, such as ``mig``."""
+    """Return nvidia-smi's commands that are refused, such as ``prm``."""
+    return [name for name, run in _commands() if run == "NULL"]
+
+
+def _commands() -> list[tuple[str, str]]:
     main = _source("smi/main.c")
-    words = main[main.index("OTHER_COMMANDS[]") :].partition("}")[0]
-    return re.findall(r'"([\w-]+)"', words)
+    rows = main[main.index("const Command COMMANDS[]") :].partition("{NULL, NULL, NULL, NULL, 0}")[0]
+    return _COMMAND.findall(rows)
 
 
 def programs() -> list[tuple[str, str, str, str]]:
@@ -123,6 +157,19 @@ def models() -> list[tuple[str, str, str]]:
 
 def _state(kind: str, needs: str | None) -> str:
     return f"{CLASSES[kind]}: {needs}" if needs else CLASSES[kind]
+
+
+def summary() -> str:
+    """Return how many there are of each kind, as ``docs/nvml.md`` shows it."""
+    switches = [*options().values(), *command_options().values()]
+    lacking = {
+        "functions": [state == "not supported" for state in functions().values()],
+        "fields": [told == "not supported" for _, told in fields()],
+        "options": [state == "refused" for state in switches],
+        "commands": [run == "NULL" for _, run in _commands()],
+    }
+    rows = [f"|{what}|{told.count(False)}|{told.count(True)}|" for what, told in lacking.items()]
+    return "\n".join((SUMMARY_HEAD, "|---|---|---|", *rows)) + "\n"
 
 
 def page() -> str:

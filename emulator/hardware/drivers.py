@@ -28,6 +28,13 @@ def branch_of(release: str) -> int:
     return int(found[1])
 
 
+def is_late(release: str) -> bool:
+    """Whether a release has what the last ones of 580 brought, and 590.48 had not: public captures of 580.105, 580.173,
+    590.48 and 595.80. Raises ValueError."""
+    branch, number = branch_of(release), int(release.split(".")[1])
+    return branch >= 595 or (branch == 580 and number >= 126)
+
+
 def cuda_of(release: str) -> int:
     """The CUDA version of a release. Raises ValueError."""
     return CUDA_OF_BRANCH[branch_of(release)]

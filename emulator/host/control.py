@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.errors import BadWriteError, DeviceInUseError, NotSupportedError
-from mews.emulator.telemetry.controls import CONTROL_NAMES, NO_CONTROLS, ControlError, controlled
+from mews.emulator.nvml.driver_settings import HOPPER, SETTING_NAMES, has_setting, with_setting
+from mews.emulator.telemetry.controls import CONTROL_NAMES, ControlError, controlled
 
 if TYPE_CHECKING:
     from mews.emulator.hardware.gpu_profile import GpuProfile
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 _COMPUTE_MODES, _EXCLUSIVE_THREAD = (0, 2, 3), 1
 """nvmlComputeMode_t: default, prohibited, exclusive process; and the one that is not supported any more."""
-ARCH_VOLTA, ARCH_AMPERE, ARCH_HOPPER = 5, 7, 9
-_LINKS = ("nvlink-threshold", "nvlink-bandwidth")
-SETTERS = (*CONTROL_NAMES, "compute-mode", "ecc", "ecc-errors", "accounting", "accounting-clear", *_LINKS)
+ARCH_VOLTA, ARCH_AMPERE = 5, 7
+_LINKS = ("nvlink-threshold", "nvlink-bandwidth", "nvlink-own-bandwidth")
+_MODES = ("compute-mode", "ecc", "ecc-errors", "accounting", "accounting-clear")
+SETTERS = (*CONTROL_NAMES, *_MODES, *_LINKS, *SETTING_NAMES)
 """What can be set, by name."""
 VOLATILE, AGGREGATE = 0, 1
 MOST_THRESHOLD, BANDWIDTH_MODES = 0x1FFF, 5
@@ -65,8 +67,13 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
                 function.ecc.corrected = function.ecc.uncorrected = 0
             case "ecc-errors", [counter] if counter == AGGREGATE:
                 function.clear_errors()
-            case (("compute-mode" | "ecc" | "ecc-errors" | "accounting" | "accounting-clear"), _):
+            case _ if name in _MODES:
                 raise BadWriteError(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
+            case _ if name in SETTING_NAMES:
+                settings = with_setting(function.settings, name, numbers)
+                if settings is None:
+                    raise BadWriteError(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
+                function.settings = settings
             case _:
                 function.controls = controlled(function.controls, name, numbers, profile)
     except ControlError as error:
@@ -91,34 +98,37 @@ def _set_links(host: Host, function: Function, name: str, numbers: Sequence[int]
                 raise DeviceInUseError(f"nvlink-bandwidth: {len(users)} processes use GPUs")
             for each in able:
                 each.link_bandwidth = mode
+        case "nvlink-own-bandwidth", (mode,) if 0 <= mode < BANDWIDTH_MODES:
+            function.link_bandwidth = mode
         case _:
             raise BadWriteError(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
     host.emit("gpu-set", function, name=name, values=list(numbers))
 
 
 def _reducible(profile: GpuProfile) -> bool:
-    return profile.architecture == ARCH_HOPPER and profile.nvlinks > 0
+    return profile.architecture == HOPPER and profile.nvlinks > 0
 
 
 def _is_supported(name: str, profile: GpuProfile) -> None:
     lacks = {
-        "nvlink-threshold": profile.architecture < ARCH_HOPPER or not profile.nvlinks,
+        "nvlink-threshold": profile.architecture < HOPPER or not profile.nvlinks,
         "nvlink-bandwidth": not _reducible(profile),
+        "nvlink-own-bandwidth": profile.architecture <= HOPPER or not profile.nvlinks,
         "fan": not profile.fan,
         "ecc": not profile.ecc,
         "ecc-errors": not profile.ecc,
         "gpu-clocks": profile.architecture < ARCH_VOLTA,
-        "memory-clocks": profile.architecture < ARCH_AMPERE,
+        "memory-clocks": profile.architecture < ARCH_AMPERE or profile.architecture == HOPPER,
         "applications-clocks": profile.fan,
         "target-temperature": profile.target_temperatures is None,
     }
-    if lacks.get(name):
+    if lacks.get(name) or (name in SETTING_NAMES and not has_setting(name, profile)):
         raise NotSupportedError(f"{name}: this model has no such setting")
 
 
 def close_unused(host: Host) -> None:
     """The driver shuts down the GPUs that nobody has open: their controls are gone."""
     for function in host.functions():
-        if function.controls != NO_CONTROLS and not host.busy(function):
-            function.controls = NO_CONTROLS
+        if function.controls != function.held and not host.busy(function):
+            function.controls = function.held
             host.emit("gpu-shut-down", function)

@@ -11,6 +11,7 @@ from mews.emulator.hardware.addresses import Bridge, PciAddress, ports_path
 from mews.emulator.hardware.cards import VIRTUAL, Card
 from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.hardware.inventory import DeviceSpec
+from mews.emulator.nvml.driver_settings import NO_SETTINGS, DriverSettings
 from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 
@@ -50,7 +51,8 @@ class Function(Struct, eq=False):
     ``ecc_wanted`` for good (``ecc_mode``: as the driver found it); ``loads`` counts how often a driver has let go of
     it, ``ecc_clears`` how often the errors over its life were cleared. ``mig`` are its mode and its instances.
     ``link_threshold``: after which its idle NVLinks sleep, None: as late as can be; ``link_bandwidth``: how many are in
-    use (``NVML_GPU_NVLINK_BW_MODE_*``).
+    use (``NVML_GPU_NVLINK_BW_MODE_*``). ``settings``: what else its driver was told; ``held``: the controls that it
+    began with.
     """
 
     number: int
@@ -84,6 +86,8 @@ class Function(Struct, eq=False):
     mig: MigState = NO_MIG
     link_threshold: int | None = None
     link_bandwidth: int = 0
+    settings: DriverSettings = NO_SETTINGS
+    held: BoardControls = NO_CONTROLS
     driver_override: str = ""
     driver: str = ""
     stuck: str = ""
@@ -97,7 +101,10 @@ class Function(Struct, eq=False):
         """The driver lets go of it: what it kept of the GPU is gone, and a new ECC mode counts from the next one on."""
         self.draining = self.persistence = self.failing = False
         self.ecc.corrected = self.ecc.uncorrected = 0
-        self.controls, self.compute_mode, self.accounting = NO_CONTROLS, 0, 0
+        self.settings = self.settings.unloaded()
+        mhz = self.settings.deferred_mhz
+        self.held = NO_CONTROLS if mhz is None else BoardControls(memory_clocks=(mhz, mhz))
+        self.controls, self.compute_mode, self.accounting = self.held, 0, 0
         self.link_threshold, self.link_bandwidth = None, 0
         self.ecc_mode = self.ecc_wanted
         self.mig = self.mig.switched(self.mig.pending)

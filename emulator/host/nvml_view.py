@@ -111,6 +111,7 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
         mig=function.mig,
         link_threshold=function.link_threshold or 0,
         link_bandwidth=function.link_bandwidth,
+        settings=function.settings,
     )
 
 

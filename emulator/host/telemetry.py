@@ -10,6 +10,7 @@ from mews.emulator.hardware.cards import gpu_profile
 from mews.emulator.host.function import BringUpStage, Function
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.host import Host
+from mews.emulator.nvml.mig.lines import idle_mib
 from mews.emulator.nvml.mig.models import mig_table
 from mews.emulator.nvml.mig.table import compute_profiles
 from mews.emulator.telemetry.chassis import BoardReport
@@ -34,24 +35,43 @@ def report_of(host: Host) -> Mapping[str, BoardReport]:
             function.controls,
             function.ecc_wanted,
             function.accounting,
-            _parts(function),
+            _parts(host, function),
         )
         for function in host.functions()
         if function.is_gpu and function.plugged and function.stage >= BringUpStage.DRIVER
     }
 
 
-def _parts(function: Function) -> BoardParts | None:
+def _parts(host: Host, function: Function) -> BoardParts | None:
     table = mig_table(gpu_profile(function.device.model)) if function.mig.enabled else None
     if table is None:
         return None
     made = []
+    most = max(profile.slices for profile in table.profiles)
+    on: dict[int, tuple[str, ...]] = {
+        instance.id: tuple(
+            f"{host.spec.name}/{holder.key}"
+            for holder in computing_on(host, function)
+            if {compute.uuid for compute in instance.compute}.intersection(holder.uuids)
+        )
+        for instance in function.mig.instances
+    }
     for instance, compute in function.mig.devices():
         parent = table.by_id(instance.profile_id)
         assert parent is not None, "its profile is one of the model's"
         found = next(each for each in compute_profiles(table, parent) if each.slices == compute.slices)
-        sizes = parent.memory_mib, found.multiprocessors
-        made.append(BoardPart(compute.uuid, found.name, instance.id, compute.id, *sizes))
+        part = BoardPart(
+            uuid=compute.uuid,
+            profile=found.name,
+            instance=instance.id,
+            compute=compute.id,
+            memory_mib=parent.memory_mib,
+            multiprocessors=found.multiprocessors,
+            percent=100 * parent.slices / most,
+            idle_mib=idle_mib(table, instance),
+            processes=on[instance.id],
+        )
+        made.append(part)
     return tuple(made)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from mews.emulator.hardware.gpu_profiles import GpuProfile
+from mews.emulator.nvml.driver_settings import MOST_BOOST, TIMESLICES, has_setting
 from mews.emulator.nvml.recovery import DRAIN_AND_RESET, RECOVERED
 
 if TYPE_CHECKING:
@@ -42,15 +43,17 @@ HBM_BANKS, GDDR_BANKS = 640, 192
 """Banks that rows can be remapped in."""
 
 
-def details_of(gpu: NvmlGpu, branch: int) -> Mapping[str, str]:
+def details_of(gpu: NvmlGpu, branch: int, *, late: bool = False) -> Mapping[str, str]:
     """Key -> text. One that begins with = is worked out by the library when it is asked for: ``=t LIMIT[ UNIT]`` is how
     many degrees are left to that limit, ``=p PART WHOLE`` that part of the power, ``=c``, ``=h`` and ``=s`` how long
-    the power limit, the temperature and the target temperature have held back the clocks."""
+    the power limit, the temperature and the target temperature have held back the clocks. ``late``: whether the release
+    has what the last ones of 580 brought (``drivers.is_late``)."""
     return dict(
         (
             *_board(gpu),
-            *_platform(gpu, branch),
+            *_platform(gpu, late or branch >= PLATFORM_SINCE),
             *_modes(gpu, branch),
+            *_settings(gpu),
             *_errors(gpu),
             *_heat(gpu),
             *_power(gpu.profile, branch),
@@ -84,8 +87,8 @@ def _board(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
     yield "power_management", "Supported"
 
 
-def _platform(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
-    """Where the board sits. ``csv_``: what ``--query-gpu`` has of it, on an H100 (590.48.01) also without a rack."""
+def _platform(gpu: NvmlGpu, late: bool) -> Iterator[tuple[str, str]]:
+    """Where the board sits. ``csv_``: what ``--query-gpu`` has of it, also without a rack (captures of H200, L40S)."""
     yield "module_id", str(gpu.index + 1 if gpu.profile.nvlinks else 1)
     serial = str(1_820_000_000_000 + _number(gpu.serial, "chassis") % 10_000_000_000)
     guid = f"0x{_number(gpu.uuid, 'guid'):08x}{_number(gpu.uuid, 'fabric'):08x}"
@@ -94,8 +97,8 @@ def _platform(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
         in_rack = tuple(zip(names, (serial, "11", "5", "1", "Switch Connected", guid), strict=True))
         yield from in_rack
         yield from ((f"csv_{name}", text) for name, text in in_rack)
-    elif gpu.profile.architecture >= HOPPER and gpu.profile.nvlinks and branch >= PLATFORM_SINCE:
-        alone = ("", "0", "0", "0", "Direct Connected", guid)
+    elif late:
+        alone = ("", "0", "0", "1", "Direct Connected", guid if gpu.profile.nvlinks else "0x0000000000000000")
         yield from ((f"csv_{name}", text) for name, text in zip(names, alone, strict=True))
 
 
@@ -103,6 +106,8 @@ def _modes(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
     profile = gpu.profile
     shared = branch >= HMM_SINCE and profile.architecture >= TURING
     yield "addressing_mode", "ATS" if profile.grace else "HMM" if shared else "None"
+    if profile.brand == GEFORCE:
+        yield "host_link_gen", str(profile.pcie_gen)
     if profile.grace:
         yield "numa_id", str(GRACE_NODES + NODES_OF_A_GPU * gpu.index)
     if profile.architecture >= HOPPER:
@@ -121,6 +126,18 @@ def _modes(gpu: NvmlGpu, branch: int) -> Iterator[tuple[str, str]]:
     yield "cc_memory", "0 MiB"
     yield "fbc", "0"
     yield "egm", "disabled"
+
+
+def _settings(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
+    settings, profile = gpu.settings, gpu.profile
+    yield "timeslice", TIMESLICES[settings.timeslice]
+    if has_setting("boost", profile):
+        yield "boost", str(settings.boost)
+        yield "boost_most", str(MOST_BOOST)
+    if has_setting("gpm-streaming", profile):
+        yield "gpm_streaming", str(int(settings.streaming))
+    if has_setting("memory-clocks-deferred", profile) and settings.deferred_mhz is not None:
+        yield "deferred_memory", f"{settings.deferred_mhz} MHz"
 
 
 def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
@@ -148,6 +165,8 @@ def _errors(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
         yield "bank_histogram_high", f"{used} bank(s)"
         yield "bank_histogram_used", "0 bank(s)"
         yield "remapped_inactive", "0"
+        if gpu.mig.enabled and gpu.mig.instances:
+            yield "rows_hidden", "yes"
 
 
 def _heat(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:

@@ -23,10 +23,11 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from mews.emulator.clock import monotonic_ns
-from mews.emulator.hardware.drivers import DEFAULT_RELEASE, branch_of, cuda_of, nvml_of
+from mews.emulator.hardware.drivers import DEFAULT_RELEASE, branch_of, cuda_of, is_late, nvml_of
 from mews.emulator.hardware.gpu_profiles import MIB, GpuProfile
 from mews.emulator.hardware.topology import Matrix, pcie
 from mews.emulator.nvml.details import details_of
+from mews.emulator.nvml.driver_settings import NO_SETTINGS, DriverSettings
 from mews.emulator.nvml.mig.instances import NO_MIG, MigState
 from mews.emulator.nvml.mig.lines import gpu_lines, table_lines
 from mews.emulator.nvml.mig.models import mig_table
@@ -104,7 +105,8 @@ class NvmlGpu(Struct, frozen=True):
     what its XIDs ask for (``recovery.py``). ``link_ends``: bus ids of the GPUs at the ends of its NVLinks, in the
     links' order, also of those that are away; without them the links are numbered by ``NvmlHost.topology``.
     ``mig`` counts only where the model has MIG. ``link_threshold``: after which idle NVLinks sleep, in units of 100 us,
-    0: the longest; ``link_bandwidth``: how many are in use, as NVML numbers the modes.
+    0: the longest; ``link_bandwidth``: how many are in use, as NVML numbers the modes. ``settings``: what else the
+    driver was told.
     """
 
     index: int
@@ -141,6 +143,7 @@ class NvmlGpu(Struct, frozen=True):
     mig: MigState = NO_MIG
     link_threshold: int = 0
     link_bandwidth: int = 0
+    settings: DriverSettings = NO_SETTINGS
     recovery: str = RECOVERED
     accounting: bool = False
     accounted: tuple[NvmlAccount, ...] = ()
@@ -234,7 +237,7 @@ def _lines(host: NvmlHost) -> Iterator[str]:  # noqa: C901
         yield _totals(spans[0].totals)
         for span in spans:
             yield _span(span, gpu.memory_utilization_percent)
-        for key, text in details_of(gpu, branch).items():
+        for key, text in details_of(gpu, branch, late=is_late(host.driver_version)).items():
             yield f"detail {key} {_text(text)}".rstrip()
         for end in gpu.link_ends:
             yield f"link_end {end.lower()}"

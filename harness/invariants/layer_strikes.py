@@ -56,7 +56,8 @@ class LayerStrikes(Invariant[ObservedState]):
                 what = f"{key[1]} stays stuck on {key[0]}, and nothing keeps it any more"
                 yield Breach((*key, str(cleared.number)), what, cleared, due_after=cleared)
 
-    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+    # Complex: one branch for each kind of line, and it runs for every line.
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:  # noqa: C901
         """Judge a layer that came up, or did not."""
         if line.layer == "fault":
             if line.event == "fired" and line.actor.startswith("host/"):

@@ -8,14 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from mews.emulator.hardware.inventory import DeviceSpec
+from mews.emulator.host.holders import Holder
+from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
+from mews.emulator.nvml.state import write_state
 from mews.emulator.telemetry.chassis import BoardReport
+from mews.emulator.telemetry.load import constant
 from mews.emulator.telemetry.parts import BoardPart, parts_from
 from tests.contract.redfish import ROOT
 from tests.contract.test_redfish_kept_replies import Service
 from tests.emulator.boxes import spec
 from tests.emulator.host.bench import Pair
 from tests.emulator.host.test_mig import H100, mig
+from tests.emulator.nvml.hosts import Host
 
 GPU = f"{ROOT}/Systems/host-1/Processors/d0"
 BLOCK = f"{ROOT}/CompositionService/ResourceBlocks/d0/Processors/d0"
@@ -73,7 +78,7 @@ def test_a_gpu_shows_its_mode_and_its_devices_as_they_come_and_go(service, pair)
     (end,) = part["Links"]["PCIeFunctions"]
     assert shown(service, end["@odata.id"])["@odata.id"] == gpu["Links"]["PCIeDevice"]["@odata.id"] + "/PCIeFunctions/0"
     assert part["Model"] == "NVIDIA H100 PCIe MIG 1c.3g.40gb"
-    assert (part["MemorySummary"], part["TotalCores"]) == ({"TotalMemorySizeMiB": 40448}, 16 * 128)
+    assert (part["MemorySummary"]["TotalMemorySizeMiB"], part["TotalCores"]) == (40448, 16 * 128)
     assert shown(service, f"{BLOCK}/SubProcessors/GI1-CI0")["UUID"] == part["UUID"]
     mig(pair, "destroy-compute", 1, 0)
     told(service, pair)
@@ -100,10 +105,15 @@ def test_a_model_without_mig_says_nothing_of_it(service):
     [
         (7, "must be null, or a list"),
         ([[]], "must be a list of uuid, profile"),
-        ([["MIG-1", "", 1, 0, 1, 1]], "must be two texts"),
-        ([["MIG-1", "1g.10gb", 1, -1, 1, 1]], "must be whole numbers"),
-        ([["MIG-1", "1g.10gb", True, 1, 1, 1]], "must be whole numbers"),
-        ([["MIG-1", "1g.10gb", 1, 1, 1, 1]] * 65, "at most 64"),
+        ([["MIG-1", "", 1, 0, 1, 1, 100, 0, []]], "must be two texts"),
+        ([["MIG-1", "1g.10gb", 1, -1, 1, 1, 100, 0, []]], "must be whole numbers"),
+        ([["MIG-1", "1g.10gb", True, 1, 1, 1, 100, 0, []]], "must be whole numbers"),
+        ([["MIG-1", "1g.10gb", 1, 1, 1, 1, 100, -1, []]], "must be whole numbers"),
+        ([["MIG-1", "1g.10gb", 1, 1, 1, 1, 0, 0, []]], "must be a percentage"),
+        ([["MIG-1", "1g.10gb", 1, 1, 1, 1, "x", 0, []]], "must be a percentage"),
+        ([["MIG-1", "1g.10gb", 1, 1, 1, 1, 100, 0, "x"]], "must be a list of at most"),
+        ([["MIG-1", "1g.10gb", 1, 1, 1, 1, 100, 0, [7]]], "must be a list of at most"),
+        ([["MIG-1", "1g.10gb", 1, 1, 1, 1, 100, 0, []]] * 65, "at most 64"),
     ],
 )
 def test_parts_that_are_none_are_refused(value, reason):
@@ -115,3 +125,34 @@ def test_parts_that_are_none_are_refused(value, reason):
 
 def test_parts_are_named_by_their_instances():
     assert BoardPart("MIG-1", "1g.10gb", 7, 2, 9728, 16).name == "GI7-CI2"
+
+
+def test_parts_are_as_busy_and_as_full_as_nvml_says(service, pair, tmp_path):
+    for change in (
+        ("mode", 1),
+        ("create-gpu", 19),
+        ("create-gpu", 14),
+        ("create-compute", 9, 0),
+        ("create-compute", 3, 1),
+    ):
+        mig(pair, *change)
+    devices = {instance.profile_id: compute.uuid for instance, compute in pair.device(H100).mig.devices()}
+    for key, uuid, percent in (("a", devices[19], 6), ("b", devices[14], 12)):
+        pair.host.hold(Holder(key, (uuid,), pid=ord(key), computing=True, load=constant(percent)), pair.t)
+    told(service, pair)
+    host = Host(tmp_path / "host")
+    write_state(host.state, nvml_host(pair.host))
+    code = (
+        "import pynvml as p; p.nvmlInit(); h = p.nvmlDeviceGetHandleByPciBusId('%s')\n"
+        "for n in range(2):\n m = p.nvmlDeviceGetMemoryInfo(p.nvmlDeviceGetMigDeviceHandleByIndex(h, n))\n"
+        " print(p.nvmlDeviceGetUUID(p.nvmlDeviceGetMigDeviceHandleByIndex(h, n)), round(100 * m.used / m.total, 2))"
+    )
+    nvml = dict(line.split() for line in host.python(code % pair.device(H100).bdf).splitlines())
+    for uri in (each["@odata.id"] for each in shown(service, f"{GPU}/SubProcessors")["Members"]):
+        part = shown(service, uri)
+        memory = shown(service, part["MemorySummary"]["Metrics"]["@odata.id"])
+        assert memory["CapacityUtilizationPercent"] == float(nvml[f"MIG-{part['UUID']}"]) > 0
+        busy = shown(service, part["Metrics"]["@odata.id"])["BandwidthPercent"]
+        assert busy == 42  # 6 % of the board is 42 % of a seventh, 12 % of two
+    assert shown(service, f"{GPU}/SubProcessors/GI7-CI7/ProcessorMetrics") == 404
+    service.agrees()

@@ -144,6 +144,49 @@ typedef struct {
     unsigned units;
 } LinkThreshold;
 
+enum { LINK_MODES = 23 };
+
+typedef struct {
+    unsigned version;
+    unsigned char modes[LINK_MODES], count;
+} LinkModes;
+
+typedef struct {
+    unsigned version, best;
+    unsigned char mode;
+} LinkMode;
+
+typedef struct {
+    unsigned cpu, gpus;
+} ConfidentialAbility;
+
+typedef struct {
+    unsigned version, environment, feature, dev_tools, multi_gpu;
+} ConfidentialSettings;
+
+enum { POWER_PROFILES = 255 };
+
+/* A bit for each power profile. */
+typedef struct {
+    unsigned mask[8];
+} ProfileMask;
+
+typedef struct {
+    unsigned version, id, priority;
+    ProfileMask conflicting;
+} PowerProfile;
+
+typedef struct {
+    unsigned version;
+    ProfileMask known;
+    PowerProfile profiles[POWER_PROFILES];
+} PowerProfiles;
+
+typedef struct {
+    unsigned version;
+    ProfileMask known, requested, enforced;
+} PowerProfilesNow;
+
 typedef struct {
     unsigned version;
     int margin;
@@ -416,6 +459,10 @@ typedef struct {
     size_t size;
     Return (*detail)(Device device, const char *key, char *out, unsigned length);
     Return (*reset)(const PciInfo *info);
+    /* A setting that NVML has no call for; `value` NULL: its default. */
+    Return (*set)(Device device, const char *name, const unsigned *value);
+    /* The PCI address of a GPU by its index, also where it has no handle. */
+    Return (*bus_id)(unsigned index, char *out, unsigned length);
 } DetailTable;
 
 #endif

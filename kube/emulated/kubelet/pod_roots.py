@@ -72,7 +72,8 @@ class PodRoots:
         spec = next(each for each in all_containers_of(pod) if each["name"] == launch.container)
         is_fixed = bool((spec.get("securityContext") or {}).get("readOnlyRootFilesystem"))
         temporary = Mount(_TMP, str(_emptied(own / "tmp")), read_only=is_fixed)
-        mounts = [*self._machine(launch, env, work), temporary, *further]
+        nodes = (Mount(node.container_path, node.host_path) for node in launch.edits.devices)
+        mounts = [*self._machine(launch, env, work), *nodes, temporary, *further]
         mounts += [Mount(path, source, read_only=True) for path, source in launch.image.files.items()]
         if not pod["spec"].get("hostNetwork"):
             mounts.append(Mount("/etc/hosts", str(self._hosts.file(pod, launch.ip))))

@@ -27,7 +27,8 @@ class Launch(Struct, frozen=True):
     image's are meant; ``env`` is the whole environment that Kubernetes gives; ``pod`` is read-only. ``allocation`` is
     what device plugins gave, its ``envs`` in ``env`` already; ``gpus`` are the UUIDs that the
     container runtime made of it, None where it was not asked; ``edits`` are what it does to a container that has a root
-    of its own. ``ip`` is the pod's address; ``resources`` are the container's requests and limits of cpu and memory."""
+    of its own: for one that is a process, the device nodes. ``ip`` is the pod's address; ``resources`` are the
+    container's requests and limits of cpu and memory."""
 
     pod: Object
     container: str

@@ -14,6 +14,7 @@ from mews.emulator.host.errors import (
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
+from mews.emulator.nvml.driver_settings import NO_SETTINGS, DriverSettings
 from mews.emulator.telemetry.controls import NO_CONTROLS, BoardControls
 from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant
@@ -81,6 +82,17 @@ def test_a_value_within_bounds_is_kept_while_persistence_mode_is_on(pair, device
     (V100, "ecc-errors", (2,), BadWriteError),
     (V100, "ecc-errors", (), BadWriteError),
     (V100, "target-temperature", (70,), NotSupportedError),
+    (H100, "memory-clocks", (2619, 2619), NotSupportedError),
+    (A100, "memory-clocks-deferred", (1215,), NotSupportedError),
+    (H100, "memory-clocks-deferred", (0,), BadWriteError),
+    (H100, "memory-clocks-deferred", (1, 2), BadWriteError),
+    (V100, "timeslice", (4,), BadWriteError),
+    (V100, "timeslice", (), BadWriteError),
+    (A100, "boost", (1,), NotSupportedError),
+    (H100, "boost", (5,), BadWriteError),
+    (A100, "gpm-streaming", (1,), NotSupportedError),
+    (H100, "gpm-streaming", (2,), BadWriteError),
+    (H100, "cuda-clocks", (1,), NotSupportedError),
     (V100, "colour", (1,), BadWriteError),
 ])  # fmt: skip
 def test_what_a_board_does_not_take_changes_nothing(pair, device, name, numbers, refusal):
@@ -90,6 +102,7 @@ def test_what_a_board_does_not_take_changes_nothing(pair, device, name, numbers,
     with pytest.raises(refusal):
         put(pair, device, name, *numbers)
     assert (function.controls, function.compute_mode, function.ecc_wanted) == (NO_CONTROLS, 0, None)
+    assert function.settings == NO_SETTINGS
     assert pair.events() == []
 
 
@@ -284,3 +297,40 @@ def test_fewer_links_are_in_use_on_all_gpus_of_a_host_while_nobody_computes(link
         put(linked, H100, "nvlink-bandwidth", 5)
     with pytest.raises(NotSupportedError):
         put(linked, A100, "nvlink-bandwidth", 1)
+
+
+def test_what_the_driver_was_told_lasts_until_it_goes(pair):
+    for name, number in (("timeslice", 2), ("boost", 3), ("gpm-streaming", 1), ("memory-clocks-deferred", 1500)):
+        put(pair, H100, name, number)
+    told = DriverSettings(timeslice=2, boost=3, streaming=True, deferred_mhz=1500)
+    assert pair.device(H100).settings == shown(pair, H100).settings == told
+    assert shown(pair, H100).controls == NO_CONTROLS
+    pair.operator.reset_gpu(pair.device(H100).bdf, pair.t)
+    assert shown(pair, H100).settings == DriverSettings(deferred_mhz=1500)
+
+
+def test_hoppers_memory_keeps_its_clock_from_the_next_load_of_the_driver_on(pair):
+    put(pair, H100, "memory-clocks-deferred", 1500)
+    pair.operator.reset_gpu(pair.device(H100).bdf, pair.t)
+    held = BoardControls(memory_clocks=(1500, 1500))
+    assert shown(pair, H100).controls == report_of(pair.host)[pair.device(H100).device.uuid].controls == held
+    pair.hold(H100, "nvml/1")
+    put(pair, H100, "power-limit", 300_000)
+    pair.release("nvml/1")
+    assert shown(pair, H100).controls == held
+    put(pair, H100, "memory-clocks-deferred")
+    assert shown(pair, H100).controls == held
+    pair.operator.reset_gpu(pair.device(H100).bdf, pair.t)
+    assert shown(pair, H100).controls == NO_CONTROLS
+
+
+def test_later_boards_reduce_their_own_links():
+    pair = Pair(ports=("1",) * 4, models=("B200", "B200", "H100-SXM", "T4"))
+    first, second, hopper = (function.device.id for function in list(pair.host.functions())[:3])
+    put(pair, first, "nvlink-own-bandwidth", 3)
+    assert [shown(pair, each).link_bandwidth for each in (first, second)] == [3, 0]
+    pair.device(first).unload()
+    assert shown(pair, first).link_bandwidth == 0
+    for device, number, refusal in ((hopper, 1, NotSupportedError), (first, 5, BadWriteError)):
+        with pytest.raises(refusal):
+            put(pair, device, "nvlink-own-bandwidth", number)

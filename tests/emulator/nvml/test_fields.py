@@ -96,7 +96,7 @@ def test_counters_of_a_power_cap_run_while_it_holds(read):
     board, seen = board_of("A100", 60), []
     for at_s, limit_mw in ((5, None), (10, 150_000), (20, 150_000), (40, None), (60, None)):
         board.control(BoardControls(power_limit_mw=limit_mw), ns(at_s))
-        read.show(shown(board, "A100", at_s), at_s=at_s)
+        read.show(shown(board, "A100", at_s), at_s=at_s, driver_version="580.105.08")
         seen.append(read("DEV_PERF_POLICY_POWER"))
         query = read.host.smi("--query-gpu=clocks_event_reasons_counters.sw_power_cap", "--format=csv,noheader")
         assert query == (0, f"{seen[-1] // 1000} us\n")
@@ -157,6 +157,8 @@ def test_a_mesh_and_a_board_without_links(read):
         ((), "None"),
         ((("xid", 31),), "None"),
         ((("xid", 119),), "Reset"),
+        ((("xid", 94),), "Drain and Reset"),
+        ((("xid", 48), ("xid", 94)), "Reset"),
         ((("xid", 119), ("unbind", 0), ("bind", 0)), "None"),
         ((("xid", 79), ("xid", 119)), "Reboot"),
     ],

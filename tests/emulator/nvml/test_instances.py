@@ -147,7 +147,7 @@ def test_the_time_that_a_target_temperature_takes_is_counted(read):
     board = GpuTelemetry(uuid_of(0), PROFILES["RTX 3090"], seed="1", powered=True)
     board.begin("a", constant(100), 0)
     board.control(BoardControls(target_c=65), ns(2))
-    read.show(gpu(0, "RTX 3090", record=board.record(ns(2), 8)), at_s=5)
+    read.show(gpu(0, "RTX 3090", record=board.record(ns(2), 8)), at_s=5, driver_version="580.105.08")
     names = ("SW_THERM_SLOWDOWN", "HW_THERM_SLOWDOWN")
     assert [read(f"DEV_CLOCKS_EVENT_REASON_{name}") for name in names] == [ns(3), 0]
     assert read("DEV_PERF_POLICY_THERMAL") == ns(3)

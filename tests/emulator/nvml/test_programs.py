@@ -16,6 +16,8 @@ import yaml
 
 from ci.reference.nvml import CLASSES, page
 from mews.emulator.nvml.state import NvmlProcess
+from mews.kube.emulated.kubelet import namespace_entry
+from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
 from tests.emulator.nvml.hosts import gpu
 
 OWN, IN_GO = "MEWS_GPU_PROGRAMS", "MEWS_GO_PROGRAMS"
@@ -55,16 +57,36 @@ def program_of(entry, folder):
     return entry.get("run") or [python, "-W", "ignore", "-c", entry["python"]]
 
 
+def placing(paths, host, folder):
+    """What starts a program that finds the host's files at those paths of this machine."""
+    if not paths:
+        return []
+    if namespaces_lacking():
+        pytest.skip(f"no mount namespace can be made here: {namespaces_lacking()}")
+    for number in range(2):
+        gpus = folder / "proc/driver/nvidia/gpus" / gpu(number).bus_id
+        gpus.mkdir(parents=True)
+        (gpus / "information").write_text(f"GPU UUID: {gpu(number).uuid}\nDevice Minor: {number}\n")
+    (folder / "dev").mkdir()
+    for name in ("nvidia0", "nvidiactl"):
+        (folder / "dev" / name).touch()
+    (folder / "usr/bin").mkdir(parents=True)
+    (folder / "usr/bin/nvidia-smi").symlink_to(host.folder / "nvidia-smi")
+    pairs = [word for path in paths for word in (os.path.realpath(f"{folder}{path}"), path)]
+    return [sys.executable, "-I", "-S", namespace_entry.__file__, "boot", "2", *pairs, "--"]
+
+
 @pytest.mark.wall
 @pytest.mark.nightly
 @pytest.mark.parametrize("entry", [entry for entry in PROGRAMS if "shows" in entry], ids=lambda entry: entry["name"])
-def test_the_program_shows_the_host(host, entry):
+def test_the_program_shows_the_host(host, entry, tmp_path):
     folder = Path(os.environ.get(OWN) or sys.prefix) / "bin"
     command = program_of(entry, folder)
     boards = entry.get("boards", ["V100", "A100"])
     busy = {"utilization_percent": 50, "memory_used_mib": 1234, "processes": (NvmlProcess(1, "train", 1234),)}
     host.show(*(gpu(number, model, **(busy if number else {})) for number, model in enumerate(boards)))
     path = f"{host.folder}:{folder}:{os.environ['PATH']}"
+    command = [*placing(entry.get("at", ()), host, tmp_path), *command]
     environment = host.environment(PATH=path, TERM="xterm", COLUMNS="140")
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=60, env=environment, cwd=host.folder, stdin=subprocess.DEVNULL

@@ -103,11 +103,20 @@ def test_no_devices_no_driver_no_library_and_a_lost_gpu_have_their_own_codes(hos
     assert host.smi() == (6, "No devices were found\n")
     assert host.smi("-i", "7") == (6, "No devices were found\n")
     host.show(gpu(0), gpu(1, lost=True))
-    lost = "Unable to determine the device handle for GPU1: GPU is lost.  Reboot the system to recover this GPU\n"
-    assert host.smi() == (15, lost)
+    lost = "Unable to determine the device handle for {}: GPU is lost.  Reboot the system to recover this GPU\n"
+    address = gpu(1).bus_id
+    for words in ((), ("-q", "-i", "1"), ("-q", "-i", address), ("-q", "-i", f"0000{address}")):
+        assert host.smi(*words) == (15, lost.format(f"GPU1: {address}")), words
     assert host.smi("-L", "-i", "0")[0] == 0
+    code, told = host.smi("-L")
+    assert (code, told.splitlines(keepends=True)[1]) == (15, lost.format(f"gpu {address}")) and told.startswith(
+        "GPU 0: "
+    )
+    for driver, which in (("550.54.15", f"GPU{address}"), ("520.61.05", f"GPU {address}")):
+        host.show(gpu(0), gpu(1, lost=True), driver_version=driver)
+        assert host.smi() == (15, lost.format(which))
     host.show(gpu(0, unknown_error=True))
-    assert host.smi("-L") == (255, "Unable to determine the device handle for GPU0: Unknown Error\n")
+    assert host.smi("-L") == (255, f"Unable to determine the device handle for gpu {gpu(0).bus_id}: Unknown Error\n")
     host.show(gpu(0), driver_loaded=False)
     assert host.smi("-L")[0] == 9
     host.state.write_bytes(b"mews-nvml 1 5 00000000\nwrong")
@@ -142,9 +151,12 @@ def test_the_details_are_the_same_tree_in_text_and_in_xml(host, model):
     empty = {"accounted_processes", "retired_pagelist"}
     leaves = [leaf for leaf in root.iter() if len(leaf) == 0 and leaf.tag not in empty]
     assert all(leaf.text for leaf in leaves)
-    only_in_xml = ("mig_devices", "pending_retirement", "gpu_instance_id", "compute_instance_id", "power_state")
-    shown = [leaf for leaf in leaves if leaf.tag not in (*only_in_xml, "retired_pagelist")]
-    assert len(re.findall(r"^\s*[A-Z].*: \S", text, re.MULTILINE)) >= len(shown) - 2
+    only_in_xml = ("mig_devices", "pending_retirement", "power_state", "value", "supported_graphics_clock",
+                   "gpu_target_temp_min", "gpu_target_temp_max")  # fmt: skip
+    shown = [leaf for leaf in leaves if leaf.tag not in only_in_xml]
+    assert len(re.findall(r"^\s*[A-Za-z].*: \S", text, re.MULTILINE)) == len(shown)
+    asked = host.smi("-q", "-d", "SUPPORTED_CLOCKS,SUPPORTED_GPU_TARGET_TEMP")[1]
+    assert "Supported Clocks\n" in asked and "GPU Target Temperature Range\n" in asked and "Fan Speed" not in asked
 
 
 def test_the_matrix_of_nvlinks(host):

@@ -16,6 +16,7 @@ from mews.emulator.telemetry.gpu import GpuTelemetry
 from mews.emulator.telemetry.load import constant
 from mews.emulator.telemetry.units import ns
 from tests.emulator.nvml.hosts import gpu, uuid_of
+from tests.emulator.nvml.test_instances import parts
 
 
 def working(model="H100-SXM", number=0, percent=60, **controls):
@@ -54,13 +55,13 @@ def test_dmon_shows_what_the_power_limit_took_between_two_lines(host):
 def test_dmon_writes_csv_with_and_without_its_head(host):
     host.show(working(), gpu(1, "L4"), clock=None)
     measured = ("--gpm-metrics=1", "--gpm-options=d")
-    code, text = host.smi("dmon", "-s", "pm", "--format", "csv", "-c", "2", "-d", "1", *measured)
+    code, text = host.smi("dmon", "-s", "pm", "--format", "csv", "-c", "3", "-d", "1", *measured)
     head, units, *lines = text.splitlines()
-    assert code == 0 and len(lines) == 4
-    assert head == "#gpu, pwr, gtemp, mtemp, fb, bar1, ccpm, 1"
-    assert units == "#Idx, W, C, C, MB, MB, MB, GPM"
-    assert re.fullmatch(r"0, \d+, \d+, \d+, 512, 1, 0, 60\.00", lines[2]), lines
-    assert re.fullmatch(r"1, \d+, \d+, -, 0, 1, 0, -", lines[3]), lines
+    assert code == 0 and len(lines) == 6
+    assert head == "#gpu, pwr, gtemp, mtemp, fb, bar1, ccpm, gract"
+    assert units == "#Idx, W, C, C, MB, MB, MB, GPM:%"
+    assert re.fullmatch(r"0, \d+, \d+, \d+, 512, 1, 0, 60", lines[4]), lines
+    assert re.fullmatch(r"1, \d+, \d+, -, 0, 1, 0, -", lines[5]), lines
     assert host.smi("dmon", "-s", "m", "-c", "1", "--format=csv,noheader,nounit") == (0, "0, 512, 1, 0\n1, 0, 1, 0\n")
     assert host.smi("dmon", "-s", "m", "-c", "1", "--format=csv,noheader")[1].startswith("#Idx, MB, MB, MB\n0,")
     stamped = host.smi("dmon", "-s", "m", "-c", "1", "-o", "DT", "--format=csv,nounit")[1].splitlines()
@@ -94,20 +95,47 @@ def test_dmon_refuses_forms_that_there_are_not(host, words):
     assert host.smi("pmon", "-c", "1", "--format", "csv")[0] == 2
 
 
-@pytest.mark.parametrize("whose", ["m", "dm"])
-def test_metrics_of_mig_instances_are_refused_as_lines(host, whose):
-    host.show(gpu(0))
-    code, text = host.smi("dmon", "-c", "1", "--gpm-metrics", "1", "--gpm-options", whose)
-    assert (code, text.count("is not emulated")) == (3, 1)
+def divided():
+    """An H100 with a half and a seventh, and a process in each."""
+    board = GpuTelemetry(uuid_of(0), PROFILES["H100-SXM"], seed="1", powered=True)
+    board.begin("a", constant(28), 0)
+    board.begin("b", constant(4), 0)
+    mig = parts("H100-SXM")
+    processes = [NvmlProcess(41 + n, key, 8, "C", mig.instances[n].id, 0) for n, key in enumerate("ab")]
+    return gpu(0, "H100-SXM", record=board.record(ns(5), 8), processes=tuple(processes), mig=mig)
 
 
-def test_dmon_measures_gpm_metrics_between_two_lines(host):
+@pytest.mark.parametrize("whose", ["d", "m", "dm"])
+def test_dmon_has_lines_of_gpus_and_of_their_instances(host, whose):
+    """A process that takes 28 % of the GPU takes 65 % of a part with three of seven slices."""
+    shown = divided()
+    host.show(shown, clock=None)
+    half, seventh = (str(instance.id) for instance in shown.mig.instances)
+    wanted = {"-": ["32", "16"], half: ["65", "33"], seventh: ["28", "14"]}
+    wanted = {one: values for one, values in wanted.items() if ("d" if one == "-" else "m") in whose}
+    words = ("dmon", "-c", "3", "-s", "c", "--gpm-metrics", "1,10", "--gpm-options", whose)
+    code, text = host.smi(*words)
+    head, units, *lines = [line.split() for line in text.splitlines()]
+    has_instances = "m" in whose
+    assert (code, len(lines)) == (0, 3 * len(wanted))
+    assert head[2:] == [*["gi"] * has_instances, "mclk", "pclk", "gract", "dram"] and units[-2:] == ["GPM:%"] * 2
+    assert [line[-2:] for line in lines[-len(wanted) :]] == list(wanted.values())
+    if has_instances:
+        assert [line[1] for line in lines] == [*wanted] * 3
+        assert all(line[2:4] == ["-", "-"] for line in lines if line[1] != "-")
+    code, text = host.smi(*words, "--format", "csv,nounit")
+    assert text.splitlines()[0] == f"#gpu, {'gi, ' * has_instances}mclk, pclk, gract, dram"
+    assert [len(line.split(", ")) for line in text.splitlines()] == [5 + has_instances] * (1 + 3 * len(wanted))
+
+
+def test_dmon_measures_gpm_metrics_before_the_last_of_its_lines(host):
+    """The first two have none, as Lei Mao shows ("NVIDIA NVML GPU Statistics", 2025)."""
     host.show(working(), gpu(1, "A100"), switched=True, clock=None)
-    code, text = host.smi("dmon", "-s", "m", "--gpm-metrics", "1,10,30,160", "-c", "2", "-d", "1")
+    code, text = host.smi("dmon", "-s", "m", "--gpm-metrics", "1,10,30,160", "-c", "3", "-d", "1")
     lines = [line.split() for line in text.splitlines()]
-    assert (code, lines[0][5:]) == (0, ["1", "10", "30", "160"])
-    assert lines[2][4:] == lines[3][4:] == lines[5][4:] == ["-"] * 4
-    assert lines[4][4:] == ["60.00", "30.00", "0.00", "-"]
+    assert (code, lines[0][5:], lines[1][5:]) == (0, ["gract", "dram", "30", "160"], ["GPM:%"] * 4)
+    assert [line[4:] for line in (*lines[2:6], lines[7])] == [["-"] * 4] * 5
+    assert lines[6][4:] == ["60", "30", "0", "-"]
 
 
 @pytest.mark.parametrize("metrics", ["", "0", "210", "1,", "1;2", "x"])

@@ -157,12 +157,28 @@ def test_a_bandwidth_mode_is_refused_in_the_words_of_the_library(host):
 @pytest.mark.parametrize(("model", "rights", "told"), [
     ("H100-SXM", "", (0, "NvLink bandwidth mode: FULL\n")),
     ("H100-SXM", "none", (4, "Unable to read nvlink bandwidth mode\n")),
-    ("B200", "", (3, "Getting nvlink bandwidth mode is not supported\n")),
+    ("B200", "", (0, f"GPU 0: NVIDIA B200 (UUID: {uuid_of(0)})\n\t NvLink bandwidth mode: FULL\n")),
     ("A100-SXM4-80GB", "", (3, "Getting nvlink bandwidth mode is not supported\n")),
 ])  # fmt: skip
 def test_the_bandwidth_mode_is_that_of_hosts_of_hopper_boards_and_for_root(host, model, rights, told):
     host.show(gpu(0, model), switched=True)
     assert host.smi("nvlink", "-gBwMode", MEWS_NVML_RIGHTS=rights) == told
+
+
+def test_later_boards_have_a_bandwidth_mode_of_their_own(host):
+    boards = [gpu(0, "B200", link_bandwidth=3), gpu(1, "B200"), gpu(2, "L40S")]
+    host.show(*boards, switched=True)
+    code, text = host.smi("nvlink", "-gBwMode")
+    assert code == 0 and text.splitlines()[1::2] == ["\t NvLink bandwidth mode: HALF", "\t NvLink bandwidth mode: FULL"]
+    assert [host.smi("nvlink", "-s", "-i", str(number))[1].count("53.125 GB/s") for number in range(2)] == [9, 18]
+    code, text = host.smi("nvlink", "-sBwMode", "values", "-i", "0")
+    assert code == 0 and text.splitlines()[1:] == ["\t FULL", "\t OFF", "\t MIN", "\t HALF", "\t 3QUARTER"]
+    with Driver(host) as driver:
+        assert host.smi("nvlink", "-sBwMode", "MIN", "-i", "1")[0] == 0
+        assert host.smi("nvlink", "-sBwMode", "MIN", "-i", "2")[0] == 3
+    asked = [request for request in driver.asked if isinstance(request, SetGpu)]
+    assert asked == [SetGpu("0000:11:00.0", "nvlink-own-bandwidth", (2,))]
+    assert host.smi("nvlink", "-sBwMode", "MIN", "-i", "1", MEWS_NVML_RIGHTS="none")[0] == 4
 
 
 @pytest.mark.parametrize("words", [(), ("-s", "-c"), ("-gt", "x"), ("-l", "x", "-s"), ("-q",), ("-R", "-ec")])

@@ -4,6 +4,7 @@ import zlib
 
 import pytest
 
+from benchmarks.nvml import GPU_BYTES_BEFORE_MIG, GPUS, idle
 from mews.emulator.hardware.gpu_profiles import PROFILES, profile_of
 from mews.emulator.hardware.topology import cube_mesh, nvswitch, pcie
 from mews.emulator.nvml.requests import (
@@ -32,6 +33,10 @@ def gpu(index=0, **more):
 def test_the_head_names_version_length_and_checksum():
     head, body = render(NvmlHost(gpus=(gpu(),))).split(b"\n", 1)
     assert head == f"mews-nvml 1 {len(body)} {zlib.crc32(body):08x}".encode()
+
+
+def test_a_gpu_takes_no_tenth_more_than_before_gpus_could_be_divided():
+    assert len(render(idle())) / GPUS < 1.1 * GPU_BYTES_BEFORE_MIG
 
 
 def test_the_same_host_is_the_same_bytes():

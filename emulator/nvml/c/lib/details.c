@@ -34,8 +34,16 @@ static Return detail(Device device, const char *key, char *out, unsigned length)
     return session_leave(text[0] == '=' ? moving(&view, gpu, text, out, length) : text_out(text, out, length));
 }
 
+static Return bus_id_at(unsigned index, char *out, unsigned length) {
+    View view;
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    if (index >= view.count) return session_leave(NOT_FOUND);
+    return session_leave(text_out(view.state->gpus[view.gpus[index]].bus_id, out, length));
+}
+
 EXPORT Return nvmlInternalGetExportTable(const void **out, const void *id) {
-    static const DetailTable TABLE = {sizeof TABLE, detail, gpu_reset};
+    static const DetailTable TABLE = {sizeof TABLE, detail, gpu_reset, driver_set, bus_id_at};
     if (out == NULL || id == NULL) return INVALID_ARGUMENT;
     if (memcmp(id, DETAIL_TABLE_ID, sizeof DETAIL_TABLE_ID) != 0) return NOT_SUPPORTED;
     *out = &TABLE;

@@ -143,7 +143,7 @@ EXPORT Return nvmlDeviceRegisterEvents(Device device, unsigned long long types, 
 
 /* An XID of a GPU instance is for those who see it. */
 static int is_heard(const State *state, const Event *event) {
-    if (event->gpu_instance == NO_INSTANCE) return 1;
+    if (event->gpu_instance == (unsigned)NO_INSTANCE) return 1;
     for (size_t i = 0; i < state->gpu_count; i++) {
         const Gpu *gpu = &state->gpus[i];
         if (gpu->domain == event->domain && gpu->bus == event->bus && gpu->device == event->device)

@@ -39,6 +39,19 @@ void gpm_forget_all(void) {
     }
 }
 
+/* Streaming changes nothing of the samples. */
+EXPORT Return nvmlGpmQueryIfStreamingEnabled(Device device, unsigned *state) {
+    View view;
+    const Gpu *gpu;
+    Return result = session_enter_gpu(device, &view, &gpu, NULL);
+    if (result != OK) return result;
+    const char *text = detail_text(gpu, "gpm_streaming");
+    if (state == NULL) return session_leave(INVALID_ARGUMENT);
+    if (text == NULL) return session_leave(NOT_SUPPORTED);
+    *state = *text == '1';
+    return session_leave(OK);
+}
+
 EXPORT Return nvmlGpmSampleAlloc(GpmSampleHandle *sample) {
     View view;
     Return result = session_enter(&view);

@@ -76,6 +76,43 @@ EXPORT Return nvmlSystemGetConfComputeState(ConfidentialState *out) {
     return session_leave(OK);
 }
 
+/* Whether a GPU of this host could do it. */
+static int is_capable(const View *view) {
+    for (size_t i = 0; i < view->count; i++)
+        if (view->state->gpus[view->gpus[i]].architecture >= ARCH_HOPPER) return 1;
+    return 0;
+}
+
+EXPORT Return nvmlSystemGetConfComputeCapabilities(ConfidentialAbility *out) {
+    enum { NO_CPU = 0 };
+    View view;
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    *out = (ConfidentialAbility){NO_CPU, (unsigned)is_capable(&view)};
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlSystemGetConfComputeGpusReadyState(unsigned *ready) {
+    View view;
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    if (ready == NULL) return session_leave(INVALID_ARGUMENT);
+    if (!is_capable(&view)) return session_leave(NOT_SUPPORTED);
+    *ready = 0;
+    return session_leave(OK);
+}
+
+EXPORT Return nvmlSystemGetConfComputeSettings(ConfidentialSettings *out) {
+    View view;
+    Return result = session_enter(&view);
+    if (result != OK) return result;
+    if (out == NULL) return session_leave(INVALID_ARGUMENT);
+    if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH);
+    *out = (ConfidentialSettings){out->version, 0, 0, 0, 0};
+    return session_leave(OK);
+}
+
 /* ---- Sessions of encoders and of frame buffer capture: there are none ---- */
 
 static Return no_sessions(Device device, unsigned *count) {

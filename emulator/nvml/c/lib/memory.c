@@ -177,7 +177,8 @@ EXPORT Return nvmlDeviceGetRemappedRows(Device device, unsigned *corrected, unsi
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     if (result != OK) return result;
     if (!corrected || !uncorrected || !pending || !failed) return session_leave(INVALID_ARGUMENT);
-    if (!remaps_rows(gpu)) return session_leave(NOT_SUPPORTED);
+    /* Not while MIG divides it (API reference; captures of an H100). */
+    if (!remaps_rows(gpu) || (gpu->mig_mode && gpu->mig.instance_count > 0)) return session_leave(NOT_SUPPORTED);
     *corrected = 0;
     *uncorrected = (unsigned)gpu->remapped_rows;
     *pending = (unsigned)gpu->remap_pending;

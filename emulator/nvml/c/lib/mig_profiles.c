@@ -85,7 +85,7 @@ EXPORT Return nvmlDeviceGetGpuInstanceProfileInfoV(Device device, unsigned numbe
 EXPORT Return nvmlDeviceGetGpuInstanceProfileInfoByIdV(Device device, unsigned id, void *info) {
     View view;
     const Gpu *gpu;
-    const MigProfile *profile;
+    const MigProfile *profile = NULL;
     Return result = enter_profile_id(device, id, info, &view, &gpu, &profile);
     return result != OK ? result : info_versioned(profile, info);
 }

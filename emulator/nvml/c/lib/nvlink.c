@@ -228,3 +228,43 @@ EXPORT Return nvmlSystemSetNvlinkBwMode(unsigned mode) {
     if (mode >= sizeof QUARTERS / sizeof *QUARTERS) return session_leave(INVALID_ARGUMENT);
     return ask(gpu, "nvlink-bandwidth", 1, mode);
 }
+
+/* ---- The same of one GPU, from Blackwell on. That the mode with all links is the best is assumed. ---- */
+
+static int own_modes(const Gpu *gpu, const View *view, size_t place) {
+    return gpu->architecture > ARCH_HOPPER && links_of(view, place) > 0;
+}
+
+/* One that says its version, which must be the first. */
+#define OWN_MODE(name, type, ...)                                                          \
+    EXPORT Return name(Device device, type *out) {                                         \
+        View view;                                                                         \
+        const Gpu *gpu;                                                                    \
+        size_t index;                                                                      \
+        Return result = session_enter_gpu(device, &view, &gpu, &index);                    \
+        if (result != OK) return result;                                                   \
+        if (out == NULL) return session_leave(INVALID_ARGUMENT);                           \
+        if (out->version != STRUCT_VERSION(*out, 1)) return session_leave(VERSION_MISMATCH); \
+        if (!own_modes(gpu, &view, view.gpus[index])) return session_leave(NOT_SUPPORTED); \
+        __VA_ARGS__                                                                        \
+    }
+
+enum { OWN_MODES = sizeof QUARTERS / sizeof *QUARTERS };
+
+OWN_MODE(nvmlDeviceGetNvlinkSupportedBwModes, LinkModes, {
+    for (unsigned char mode = 0; mode < OWN_MODES; mode++) out->modes[mode] = mode;
+    out->count = OWN_MODES;
+    return session_leave(OK);
+})
+
+OWN_MODE(nvmlDeviceGetNvlinkBwMode, LinkMode, {
+    out->mode = (unsigned char)gpu->link_bandwidth;
+    out->best = out->mode == 0;
+    return session_leave(OK);
+})
+
+OWN_MODE(nvmlDeviceSetNvlinkBwMode, LinkMode, {
+    unsigned mode = out->best ? 0 : out->mode;
+    if (mode >= OWN_MODES) return session_leave(INVALID_ARGUMENT);
+    return ask(gpu, "nvlink-own-bandwidth", 1, mode);
+})

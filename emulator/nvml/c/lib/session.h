@@ -65,6 +65,7 @@ void session_retake(void);
 
 /* What nvidia-smi --gpu-reset asks of the host. */
 Return gpu_reset(const PciInfo *info);
+Return driver_set(Device device, const char *name, const unsigned *value);
 
 /* Root's rights, unless the program's container has none: the host of an emulated GPU belongs to whoever started it. */
 int may_set(void);

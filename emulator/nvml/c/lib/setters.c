@@ -43,6 +43,10 @@ EXPORT Return nvmlDeviceSetPersistenceMode(Device device, unsigned mode) {
     return ask(device, "persistence", "%u", mode);
 }
 
+Return driver_set(Device device, const char *name, const unsigned *value) {
+    return value == NULL ? ask(device, "set", "%s", name) : ask(device, "set", "%s %u", name, *value);
+}
+
 /* ---- Power and clocks ---- */
 
 EXPORT Return nvmlDeviceSetPowerManagementLimit(Device device, unsigned limit) {
@@ -100,6 +104,12 @@ EXPORT Return nvmlDeviceSetTemperatureThreshold(Device device, unsigned type, in
     if (type == THRESHOLD_TARGET) return ask(device, "set", "target-temperature %d", *celsius);
     Return result = session_enter_gpu(device, &view, &gpu, NULL);
     return result != OK ? result : session_leave(NOT_SUPPORTED);
+}
+
+/* ---- GPM: the host knows which state is one ---- */
+
+EXPORT Return nvmlGpmSetStreamingEnabled(Device device, unsigned state) {
+    return ask(device, "set", "gpm-streaming %u", state);
 }
 
 /* ---- Fans: those of a board turn alike ---- */

@@ -85,3 +85,20 @@ void api_open(unsigned flags) {
         exit(exit_code_of(result));
     }
 }
+
+static int symbol(void *library, const char *name, void *member) {
+    void *found = dlsym(library, name);
+    memcpy(member, &found, sizeof found);
+    return found != NULL;
+}
+
+int api_peek(char *version, unsigned length) {
+    enum { NO_ATTACH = 2 };
+    Return (*begin)(unsigned), (*tell)(char *, unsigned), (*end)(void);
+    void *library = find_library();
+    if (library == NULL || !symbol(library, "nvmlInitWithFlags", &begin) || !symbol(library, "nvmlShutdown", &end)) return 0;
+    if (!symbol(library, "nvmlSystemGetDriverVersion", &tell) || begin(NO_ATTACH) != OK) return 0;
+    int told = tell(version, length) == OK;
+    end();
+    return told;
+}

@@ -138,9 +138,12 @@
     call(nvmlDeviceGetNvLinkCapability, (Device, unsigned, unsigned, unsigned *))                        \
     call(nvmlDeviceGetNvLinkErrorCounter, (Device, unsigned, unsigned, unsigned long long *))            \
     call(nvmlDeviceResetNvLinkErrorCounters, (Device, unsigned))                                         \
-    call(nvmlSystemGetNvlinkBwMode, (unsigned *))                                                    \
-    call(nvmlSystemSetNvlinkBwMode, (unsigned))                                                      \
-    call(nvmlDeviceSetNvLinkDeviceLowPowerThreshold, (Device, const LinkThreshold *))                \
+    call(nvmlSystemGetNvlinkBwMode, (unsigned *))                                                        \
+    call(nvmlSystemSetNvlinkBwMode, (unsigned))                                                          \
+    call(nvmlDeviceGetNvlinkSupportedBwModes, (Device, LinkModes *))                                     \
+    call(nvmlDeviceGetNvlinkBwMode, (Device, LinkMode *))                                                \
+    call(nvmlDeviceSetNvlinkBwMode, (Device, LinkMode *))                                                \
+    call(nvmlDeviceSetNvLinkDeviceLowPowerThreshold, (Device, const LinkThreshold *))                    \
     call(nvmlDeviceGetP2PStatus, (Device, Device, unsigned, unsigned *))                                 \
     call(nvmlSystemGetTopologyGpuSet, (unsigned, unsigned *, Device *))                                  \
     call(nvmlDeviceGetProcessUtilization, (Device, ProcessSample *, unsigned *, unsigned long long))     \
@@ -150,6 +153,23 @@
     call(nvmlGpmSampleGet, (Device, GpmSampleHandle))                                                    \
     call(nvmlGpmMetricsGet, (GpmMetricsGet *))                                                           \
     call(nvmlUnitGetCount, (unsigned *))                                                                 \
+    call(nvmlDeviceSetVirtualizationMode, (Device, unsigned))                                            \
+    call(nvmlDeviceSetDramEncryptionMode, (Device, const void *))                                        \
+    call(nvmlDeviceSetHostname_v1, (Device, const void *))                                               \
+    call(nvmlDeviceGetHostname_v1, (Device, void *))                                                     \
+    call(nvmlDeviceClearFieldValues, (Device, int, FieldValue *))                                        \
+    call(nvmlDeviceGetEncoderSessions, (Device, unsigned *, void *))                                     \
+    call(nvmlDeviceGetFBCSessions, (Device, unsigned *, void *))                                         \
+    call(nvmlDeviceGetHostVgpuMode, (Device, unsigned *))                                                \
+    call(nvmlGpmQueryIfStreamingEnabled, (Device, unsigned *))                                           \
+    call(nvmlGpmSetStreamingEnabled, (Device, unsigned))                                                 \
+    call(nvmlGpmMigSampleGet, (Device, unsigned, GpmSampleHandle))                                       \
+    call(nvmlSystemGetConfComputeState, (ConfidentialState *))                                           \
+    call(nvmlSystemGetConfComputeCapabilities, (ConfidentialAbility *))                                  \
+    call(nvmlSystemGetConfComputeGpusReadyState, (unsigned *))                                           \
+    call(nvmlSystemSetConfComputeGpusReadyState, (unsigned))                                             \
+    call(nvmlDeviceWorkloadPowerProfileGetProfilesInfo, (Device, PowerProfiles *))                       \
+    call(nvmlDeviceWorkloadPowerProfileGetCurrentProfiles, (Device, PowerProfilesNow *))                 \
     call(nvmlDeviceModifyDrainState, (const PciInfo *, unsigned))                                        \
     call(nvmlDeviceQueryDrainState, (const PciInfo *, unsigned *))                                       \
     call(nvmlDeviceRemoveGpu_v2, (const PciInfo *, unsigned, unsigned))
@@ -168,6 +188,9 @@ extern const DetailTable *detail_table;
 
 /* Find the library (beside the program first) and initialise it. Ends the program with the fitting words and code. */
 void api_open(unsigned flags);
+
+/* Finds the library and asks it for the driver's version, without keeping a GPU open; 0, silently, where it cannot. */
+int api_peek(char *version, unsigned length);
 
 /* nvidia-smi's exit code for what a call returned. */
 int exit_code_of(Return result);

@@ -1,12 +1,16 @@
 #include "between.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { WHOLE = -1 };
+
 typedef struct {
     Device device;
+    long instance; /* or WHOLE */
     Violation power, thermal;
-    GpmSampleHandle sample;
+    GpmSampleHandle older, newer;
 } Turn;
 
 static Turn *turns;
@@ -25,13 +29,32 @@ int metrics_of(const char *text, Metrics *metrics) {
     }
 }
 
-static Turn *turn_of(Device device) {
+/* Those that lines of others show (Lei Mao, "NVIDIA NVML GPU Statistics", 2025; a reader of `dmon --format csv`). */
+static const struct {
+    unsigned id;
+    const char *name;
+} HEADS[] = {{1, "gract"}, {2, "smutil"}, {3, "smocc"}, {5, "mmaact"}, {10, "dram"},
+             {11, "fp64"}, {12, "fp32"}, {13, "fp16"}, {166, "nvenc0"}};
+
+/* Percent are activities, and what hits a cache; the rest is traffic, and cycles and requests of contexts. */
+static int is_percent(unsigned id) {
+    return id < 20 || (id >= 30 && id <= 50) || (id >= 160 && id < 170) || (id >= 170 && (id - 170) % 5 == 4);
+}
+
+void metric_head(unsigned id, char *name, size_t size, const char **unit) {
+    snprintf(name, size, "%u", id);
+    for (size_t i = 0; i < sizeof HEADS / sizeof *HEADS; i++)
+        if (HEADS[i].id == id) snprintf(name, size, "%s", HEADS[i].name);
+    *unit = is_percent(id) ? "GPM:%" : "GPM";
+}
+
+static Turn *turn_of(Device device, long instance) {
     for (unsigned i = 0; i < turn_count; i++)
-        if (turns[i].device == device) return &turns[i];
+        if (turns[i].device == device && turns[i].instance == instance) return &turns[i];
     Turn *more = realloc(turns, (turn_count + 1) * sizeof *more);
     if (more == NULL) return NULL;
     turns = more;
-    turns[turn_count] = (Turn){.device = device};
+    turns[turn_count] = (Turn){.device = device, .instance = instance};
     return &turns[turn_count++];
 }
 
@@ -59,25 +82,41 @@ static void measure(GpmSampleHandle first, GpmSampleHandle second, const Metrics
     free(wish);
 }
 
+static Return sample_of(const Turn *turn, GpmSampleHandle sample) {
+    if (turn->instance == WHOLE) return api.nvmlGpmSampleGet(turn->device, sample);
+    return api.nvmlGpmMigSampleGet(turn->device, (unsigned)turn->instance, sample);
+}
+
 static void sampled(Turn *turn, const Metrics *metrics, Between *between) {
     GpmSampleHandle fresh = NULL;
-    if (metrics->count == 0 || api.nvmlGpmSampleAlloc(&fresh) != OK) return;
-    if (api.nvmlGpmSampleGet(turn->device, fresh) != OK) {
-        api.nvmlGpmSampleFree(fresh);
+    if (metrics->count == 0) return;
+    if (turn->older != NULL) {
+        measure(turn->older, turn->newer, metrics, between);
+        api.nvmlGpmSampleFree(turn->older);
+    }
+    turn->older = turn->newer;
+    turn->newer = NULL;
+    if (api.nvmlGpmSampleAlloc(&fresh) == OK && sample_of(turn, fresh) == OK) {
+        turn->newer = fresh;
         return;
     }
-    if (turn->sample != NULL) {
-        measure(turn->sample, fresh, metrics, between);
-        api.nvmlGpmSampleFree(turn->sample);
-    }
-    turn->sample = fresh;
+    if (fresh != NULL) api.nvmlGpmSampleFree(fresh);
+    if (turn->older != NULL) api.nvmlGpmSampleFree(turn->older);
+    turn->older = NULL;
+}
+
+Between between_instance_turns(Device device, unsigned instance, const Metrics *metrics) {
+    Between between = {0};
+    Turn *turn = turn_of(device, instance);
+    if (turn != NULL) sampled(turn, metrics, &between);
+    return between;
 }
 
 Between between_turns(Device device, const Metrics *metrics) {
     enum { POWER = 0, THERMAL = 1 };
     Between between = {0};
     Violation power = {0, 0}, thermal = {0, 0};
-    Turn *turn = turn_of(device);
+    Turn *turn = turn_of(device, WHOLE);
     if (turn == NULL) return between;
     if (api.nvmlDeviceGetViolationStatus(device, POWER, &power) == OK) between.capped = percent(&turn->power, &power);
     if (api.nvmlDeviceGetViolationStatus(device, THERMAL, &thermal) == OK)
@@ -89,8 +128,10 @@ Between between_turns(Device device, const Metrics *metrics) {
 }
 
 void between_forget(void) {
-    for (unsigned i = 0; i < turn_count; i++)
-        if (turns[i].sample != NULL) api.nvmlGpmSampleFree(turns[i].sample);
+    for (unsigned i = 0; i < turn_count; i++) {
+        if (turns[i].older != NULL) api.nvmlGpmSampleFree(turns[i].older);
+        if (turns[i].newer != NULL) api.nvmlGpmSampleFree(turns[i].newer);
+    }
     free(turns);
     turns = NULL;
     turn_count = 0;

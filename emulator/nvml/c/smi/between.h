@@ -17,8 +17,14 @@ typedef struct {
 /* "1,20" into numbers of metrics; 0 for anything else. */
 int metrics_of(const char *text, Metrics *metrics);
 
-/* Since the last call about this GPU; nothing is measured in the first one. */
+/* How the head of a metric's column is called, and its unit. */
+void metric_head(unsigned id, char *name, size_t size, const char **unit);
+
+/* Since the last call about this GPU; of GPM, of the time before that, so that nothing is measured in the first two. */
 Between between_turns(Device device, const Metrics *metrics);
+
+/* The same of a GPU instance: metrics alone. */
+Between between_instance_turns(Device device, unsigned instance, const Metrics *metrics);
 
 void between_forget(void);
 

@@ -12,12 +12,8 @@ static const char HELP[] = "nvidia-smi c2c -s [-i ID]                    show th
 static unsigned links(Device device) {
     enum { LINK_COUNT = 170, LINK_MBPS = 172, MBPS_PER_GBPS = 1000 };
     FieldValue count = {.field = LINK_COUNT};
-    char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
     if (api.nvmlDeviceGetFieldValues(device, 1, &count) != OK || count.result != OK) return 0;
-    value_of(device, "index", index, 0);
-    value_of(device, "name", name, 0);
-    value_of(device, "uuid", uuid, 0);
-    printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
+    name_gpu(device);
     for (unsigned link = 0; link < count.value.ui; link++) {
         FieldValue speed = {.field = LINK_MBPS, .scope = link};
         if (api.nvmlDeviceGetFieldValues(device, 1, &speed) == OK && speed.result == OK)

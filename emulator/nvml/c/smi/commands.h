@@ -26,10 +26,11 @@ int reset_gpus(const char *ids);
 int set_persistence(const char *ids, const char *mode);
 
 /* Options that set something of GPUs. */
-enum { SETTING_COUNT = 16 };
+enum { SETTING_COUNT = 22 };
 typedef struct {
     const char *given[SETTING_COUNT]; /* the option's value, "" where it takes none; NULL: not asked for */
     const char *scope;                /* of the power limit */
+    const char *lock_mode;            /* of locked clocks: how near they are kept, which changes nothing here */
     int strict;                       /* what a GPU does not support is an error */
 } Settings;
 
@@ -39,6 +40,8 @@ int setting_option(int count, char **arguments, int *at, Settings *settings);
 int is_setting(const char *argument);
 int any_setting(const Settings *settings);
 int apply_settings(const char *ids, const Settings *settings);
+int locks_clocks(const Settings *settings);
+int show_hostnames(const char *ids);
 
 /* "--name=value", "--name value" or "-n value" into *out; 1 when it was this option. */
 int valued(const char *name, const char *brief, int count, char **arguments, int *at, const char **out);
@@ -50,6 +53,24 @@ int drain(int count, char **arguments);
 int monitor(int count, char **arguments, int devices); /* dmon, or pmon */
 int nvlink(int count, char **arguments);
 int c2c(int count, char **arguments);
+int compute_policy(int count, char **arguments);
+int boost_slider(int count, char **arguments);
+int gpm(int count, char **arguments);
+int conf_compute(int count, char **arguments);
+int pci(int count, char **arguments);
+int power_profiles(int count, char **arguments);
+int vgpu(int count, char **arguments);
+int encoder_sessions(int count, char **arguments);
+int capture_sessions(int count, char **arguments);
+
+/* A command of its own; run NULL: it is refused. `since`: the first branch that has it, 0 for all. */
+typedef struct {
+    const char *title, *name, *words;
+    int (*run)(int count, char **arguments);
+    unsigned since;
+} Command;
+extern const Command COMMANDS[]; /* the last has no name */
+int show_main_help(void);
 
 /* All that is printed from now on goes to that file; 0, after words, when it cannot be written. NULL: nothing to do. */
 int write_to(const char *path);

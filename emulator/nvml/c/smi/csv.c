@@ -79,10 +79,10 @@ static int gpu_header(const char *fields, const Format *format) {
     size_t length;
     const char *rest = fields, *word;
     while ((word = next_field(&rest, &length)) != NULL)
-        if (field_named(word, length) == NULL) return bad_field(word, length);
+        if (query_field(word, length) == NULL) return bad_field(word, length);
     rest = fields;
     for (int first = 1; format->header && (word = next_field(&rest, &length)) != NULL; first = 0) {
-        const Field *field = field_named(word, length);
+        const Field *field = query_field(word, length);
         head(first, header_of(field), field->unit, format->units);
     }
     if (format->header) putchar('\n');
@@ -216,7 +216,14 @@ static void retired_records(const Writing *writing) {
     for (unsigned cause = 0; cause < sizeof CAUSES / sizeof *CAUSES; cause++) {
         unsigned count = 0;
         char own[OWN][VALUE_SIZE];
-        if (api.nvmlDeviceGetRetiredPages(writing->device, cause, &count, NULL) != OK) continue;
+        Return result = api.nvmlDeviceGetRetiredPages(writing->device, cause, &count, NULL);
+        if (result == NOT_SUPPORTED) { /* boards that remap rows instead (captures of H200 and L40S) */
+            strcpy(own[0], "[N/A]");
+            strcpy(own[1], "[N/A]");
+            strcpy(own[2], CAUSES[cause]);
+            record(writing, own);
+        }
+        if (result != OK) continue;
         unsigned long long *pages = calloc(2 * count + 1, sizeof *pages);
         if (pages == NULL || api.nvmlDeviceGetRetiredPages_v2(writing->device, cause, &count, pages, pages + count) != OK)
             count = 0;
@@ -296,13 +303,21 @@ static void name_field(const char *name, const char *alias) {
     putchar('\n');
 }
 
+/* Before 535 the clocks' reasons had the older of their names alone. */
+static void name_query_field(const Field *field) {
+    const char *name = header_of(field);
+    name_field(name, name == field->name ? field->alias : NULL);
+}
+
 int list_fields(const char *what) {
     const Field *field;
     const Query *query = query_named(what);
     if (query == NULL && strcmp(what, "gpu") != 0) return misused("There is no such list of fields.");
+    driver_peeked();
     printf("Fields of --query-%s, several with commas:\n", what);
     for (const Column *column = query ? query->columns : NULL; column && column->name; column++)
         name_field(column->name, column->alias);
-    for (size_t i = 0; query == NULL && (field = field_at(i)) != NULL; i++) name_field(field->name, field->alias);
+    for (size_t i = 0; query == NULL && (field = query_field_at(i)) != NULL; i++)
+        name_query_field(field);
     return 0;
 }

@@ -11,10 +11,15 @@
 #include "layout.h"
 #include "mig_devices.h"
 
-enum { LABEL_WIDTH = 50 };
-
 static const char UNITS[] = "nvsmi_unit";
-static int as_xml, depth;
+static int as_xml, depth, by_section;
+
+/* The width of labels: captures of 530, and of 580.173 and 595; between them it is assumed. */
+static int label_width(void) {
+    enum { OLD = 545, OLD_WIDTH = 42, WIDTH = 50, LATE_WIDTH = 55 };
+    if (driver_reached(LATE_RELEASES, sizeof LATE_RELEASES - 1)) return LATE_WIDTH;
+    return driver_branch() < OLD ? OLD_WIDTH : WIDTH;
+}
 
 static void indent(void) {
     for (int i = 0; i < depth; i++) fputs(as_xml ? "\t" : "    ", stdout);
@@ -36,7 +41,7 @@ static void leaf(const char *label, const char *tag, const char *value) {
         escaped(value);
         printf("</%s>\n", tag);
     } else {
-        printf("%-*s: %s\n", LABEL_WIDTH - 4 * depth, label, value);
+        printf("%-*s: %s\n", label_width() - 4 * depth, label, value);
     }
 }
 
@@ -69,6 +74,7 @@ static int word_holds(Device device, const char *word, size_t length) {
     if (*word == '-') return !driver_reached(word + 1, length - 1);
     if (strncmp(word, "xml", length) == 0) return as_xml;
     if (strncmp(word, "text", length) == 0) return !as_xml;
+    if (strncmp(word, "asked", length) == 0) return as_xml || by_section;
     return driver_reached(word, length);
 }
 
@@ -184,15 +190,10 @@ static void one_process(const SmiProcess *process) {
     char value[VALUE_SIZE];
     if (as_xml) open_node("", "process_info");
     snprintf(value, sizeof value, "%u", process->info.pid);
-    if (as_xml) {
-        instance_of("GPU instance ID", "gpu_instance_id", process->info.gpu_instance);
-        instance_of("Compute instance ID", "compute_instance_id", process->info.compute_instance);
-        leaf("Process ID", "pid", value);
-    } else {
-        indent();
-        printf("%-*s: %s\n", LABEL_WIDTH - 4 * depth, "Process ID", value);
-        depth++;
-    }
+    instance_of("GPU instance ID", "gpu_instance_id", process->info.gpu_instance);
+    instance_of("Compute instance ID", "compute_instance_id", process->info.compute_instance);
+    leaf("Process ID", "pid", value);
+    if (!as_xml) depth++;
     snprintf(value, sizeof value, "%c", process->kind);
     leaf("Type", "type", value);
     leaf("Name", "process_name", process->name);
@@ -263,6 +264,7 @@ static void show_row(Device device, const Row *row) {
 static void rows(Device device, const char *sections) {
     const Row *open[8];
     int level = 0, base = depth;
+    by_section = sections != NULL;
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const Row *row = &ROWS[i];
         while (level > row->depth) close_node(open[--level]->tag);
@@ -271,7 +273,10 @@ static void rows(Device device, const char *sections) {
             open[level++] = row;
             open_node(row->label, row->tag);
         } else if (shown) {
+            int below = as_xml ? 0 : row->depth - level; /* a leaf below another one */
+            depth += below;
             show_row(device, row);
+            depth -= below;
         } else {
             while (row->source == NULL && i + 1 < ROW_COUNT && ROWS[i + 1].depth > row->depth) i++;
         }

@@ -9,8 +9,15 @@ static unsigned branch, release; /* 580 and 105 */
 
 static void read_once(void) {
     char version[VALUE_SIZE];
-    if (branch == 0 && api.nvmlSystemGetDriverVersion(version, sizeof version) == OK)
+    if (branch == 0 && api.nvmlSystemGetDriverVersion != NULL &&
+        api.nvmlSystemGetDriverVersion(version, sizeof version) == OK)
         sscanf(version, "%u.%u", &branch, &release);
+}
+
+unsigned driver_peeked(void) {
+    char version[VALUE_SIZE];
+    if (branch == 0 && api_peek(version, sizeof version)) sscanf(version, "%u.%u", &branch, &release);
+    return branch;
 }
 
 unsigned driver_branch(void) {
@@ -32,6 +39,18 @@ int driver_reached(const char *releases, size_t length) {
         if (at < releases + length) at++;
     }
     return best != 0 && (best < branch || release >= least);
+}
+
+int driver_has(const char *when) {
+    if (driver_branch() == 0) return 1; /* without a driver nothing is left out */
+    for (const char *word = when; word != NULL && *word;) {
+        size_t length = strcspn(word, " ");
+        if (*word == '-' && driver_reached(word + 1, length - 1)) return 0;
+        if (*word >= '0' && *word <= '9' && !driver_reached(word, length)) return 0;
+        word += length;
+        if (*word) word++;
+    }
+    return 1;
 }
 
 int driver_replaces(const char *instead, char *value) {

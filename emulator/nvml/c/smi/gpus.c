@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "driver.h"
+
 /* ---- Selection ---- */
 
 static int matches(Device device, unsigned index, const char *word, size_t length) {
@@ -31,10 +33,34 @@ static int wanted(Device device, unsigned index, const char *list) {
     return list == NULL;
 }
 
-static void no_handle(unsigned index, Return result) {
+/* Of a GPU without a handle. */
+static void address_of(unsigned index, char *out) {
+    if (detail_table == NULL || detail_table->bus_id(index, out, VALUE_SIZE) != OK)
+        snprintf(out, VALUE_SIZE, "%u", index);
+}
+
+static void no_handle(const char *which, Return result) {
     const char *advice = result == GPU_IS_LOST ? ".  Reboot the system to recover this GPU" : "";
-    printf("Unable to determine the device handle for GPU%u: %s%s\n", index, api.nvmlErrorString(result), advice);
+    printf("Unable to determine the device handle for %s: %s%s\n", which, api.nvmlErrorString(result), advice);
+}
+
+/* The form of a table's command. Sources: reports of users of drivers 470, 520, 535, 550 and 572. */
+static void end_without_handle(unsigned index, Return result) {
+    enum { JOINED = 525, NUMBERED = 570 };
+    char address[VALUE_SIZE], which[2 * VALUE_SIZE];
+    unsigned branch = driver_branch();
+    address_of(index, address);
+    if (branch >= NUMBERED) snprintf(which, sizeof which, "GPU%u: %s", index, address);
+    else snprintf(which, sizeof which, branch >= JOINED ? "GPU%s" : "GPU %s", address);
+    no_handle(which, result);
     exit(exit_code_of(result));
+}
+
+static int names_lost(unsigned index, const char *list) {
+    char address[VALUE_SIZE], longer[VALUE_SIZE + 4];
+    address_of(index, address);
+    snprintf(longer, sizeof longer, "0000%s", address);
+    return in_list(list, index) || has_word(list, address) || has_word(list, longer);
 }
 
 const char *next_word(const char **list, size_t *length) {
@@ -70,8 +96,8 @@ Selection select_gpus(const char *list, const char *none_found) {
     for (unsigned i = 0; i < count && selection.devices; i++) {
         Device device = NULL;
         result = api.nvmlDeviceGetHandleByIndex_v2(i, &device);
-        /* A GPU without a handle stops a command about all, and one that names it by its index. */
-        if (result != OK && in_list(list, i)) no_handle(i, result);
+        /* A GPU without a handle stops a command about all, and one that names it. */
+        if (result != OK && names_lost(i, list)) end_without_handle(i, result);
         if (result != OK)
             last = result;
         else if (wanted(device, i, list))
@@ -81,6 +107,29 @@ Selection select_gpus(const char *list, const char *none_found) {
     puts(none_found);
     free(selection.devices);
     exit(last == OK ? NOT_FOUND : exit_code_of(last));
+}
+
+int list_gpus(const char *list, void (*show)(Device device)) {
+    char address[VALUE_SIZE], which[2 * VALUE_SIZE];
+    unsigned count = 0, shown = 0;
+    Return last = OK;
+    api.nvmlDeviceGetCount_v2(&count);
+    for (unsigned i = 0; i < count; i++) {
+        Device device = NULL;
+        Return result = api.nvmlDeviceGetHandleByIndex_v2(i, &device);
+        if (result == OK && !wanted(device, i, list)) continue;
+        if (result != OK && !names_lost(i, list)) continue;
+        shown++;
+        if (result == OK) {
+            show(device);
+            continue;
+        }
+        address_of(i, address);
+        snprintf(which, sizeof which, "gpu %s", address);
+        no_handle(which, last = result);
+    }
+    if (shown == 0) puts("No devices found.");
+    return shown == 0 ? NOT_FOUND : last == OK ? 0 : exit_code_of(last);
 }
 
 /* ---- Processes ---- */
@@ -121,4 +170,12 @@ unsigned *clock_list(Device device, unsigned memory, int graphics, unsigned *cou
                                  : api.nvmlDeviceGetSupportedMemoryClocks(device, count, list);
     if (result != OK) *count = 0;
     return list;
+}
+
+void name_gpu(Device device) {
+    char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
+    value_of(device, "index", index, 0);
+    value_of(device, "name", name, 0);
+    value_of(device, "uuid", uuid, 0);
+    printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
 }

@@ -14,6 +14,10 @@ typedef struct {
 /* Those of a list of indexes, UUIDs, serials and bus ids (NULL = all). Ends the program where one cannot be had. */
 Selection select_gpus(const char *list, const char *none_found);
 
+/* Shows each of them; of one that cannot be had, why, and goes on. Returns the exit code. Source: `-L` of a host with
+ * H100s of which some had no handle. */
+int list_gpus(const char *list, void (*show)(Device device));
+
 /* The next word of a list with commas, and its length; NULL behind the last. Moves the list on. */
 const char *next_word(const char **list, size_t *length);
 
@@ -32,11 +36,15 @@ typedef struct {
     const char *instead; /* as in layout.h */
 } Field;
 
-/* A field of --query-gpu, by its name or its alias; NULL for any other word. */
+/* A field, by its name or its alias; NULL for any other word. */
 const Field *field_named(const char *name, size_t length);
 
-/* The fields of --query-gpu by number; NULL behind the last. */
+/* The fields by number; NULL behind the last. */
 const Field *field_at(size_t place);
+
+/* Those that --query-gpu has with this driver, by number and by name; NULL for no such field. */
+const Field *query_field_at(size_t place);
+const Field *query_field(const char *name, size_t length);
 
 /* What is shown elsewhere and no field of --query-gpu, and those whose value is a detail of the state; by number. */
 const Field *inner_field_at(size_t place);
@@ -53,6 +61,9 @@ void value_of(Device device, const char *name, char *out, int with_unit);
 
 /* The GPU's PCI address as nvidia-smi writes it. */
 const char *bus_id_of(Device device, char *out);
+
+/* The line above what is told of a GPU: its number, name and UUID. */
+void name_gpu(Device device);
 
 /* The memory nodes near a GPU, and the node that its own memory is; "N/A" for none. */
 enum { NODE_LIST = 64 };

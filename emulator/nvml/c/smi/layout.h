@@ -12,7 +12,8 @@ typedef struct {
      * "~field": hexadecimal, without 0x in XML; "*word": processes, clocks or MIG devices; NULL: a node. */
     const char *source;
     /* Words, all of which must hold; NULL: always. "580.126,595": since 580.126 in branch 580, and since 595;
-     * "-580": before 580; "?key", "!key": the state has such a detail, or has not; "xml", "text": only there. */
+     * "-580": before 580; "?key", "!key": the state has such a detail, or has not; "xml", "text": only there;
+     * "asked": in text only where -d names its section. */
     const char *when;
     const char *instead; /* "590=words|595=words": what stands there from a driver on, where the value was deprecated */
     const char *section; /* of -d, for rows of depth 0; NULL: only without -d */

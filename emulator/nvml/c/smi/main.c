@@ -5,53 +5,12 @@
 
 #include "api.h"
 #include "commands.h"
+#include "driver.h"
 #include "layout.h"
 
-static const char HELP[] =
-    "NVIDIA-SMI of Mews: shows emulated GPUs.\n"
-    "\n"
-    "nvidia-smi [-i ID] [-f FILE] [-l SECONDS | -lms MILLISECONDS]\n"
-    "                                             a table of GPUs and processes, again and again with -l\n"
-    "nvidia-smi -L [-i ID]                        list the GPUs\n"
-    "nvidia-smi -B                                list the GPUs that the driver leaves out\n"
-    "nvidia-smi --version                         show the versions of program, library, driver and CUDA\n"
-    "nvidia-smi -q [-x] [-d SECTION,…] [-i ID]    show everything; -x: as XML; -d: MEMORY, ECC, POWER, …\n"
-    "nvidia-smi -q -u [-x]                        show driver, CUDA and units, of which there are none\n"
-    "nvidia-smi --dtd [-u]                        show the document type of that XML; -q -x --dtd embeds it\n"
-    "nvidia-smi --query-WHAT=FIELD,… --format=csv[,noheader][,nounits] [-i ID]\n"
-    "                                             WHAT: gpu, compute-apps, accounted-apps, retired-pages,\n"
-    "                                             remapped-rows, supported-clocks\n"
-    "nvidia-smi --help-query-WHAT                 list the fields\n"
-    "nvidia-smi -i ID -pm 0|1                     set persistence mode\n"
-    "nvidia-smi [-i ID] -pl WATTS [-sc 0|1]       set the power limit of a GPU, or of its module\n"
-    "nvidia-smi [-i ID] -lgc MIN[,MAX] | -rgc     lock the clocks of the multiprocessors, in MHz | unlock them\n"
-    "nvidia-smi [-i ID] -lmc MIN[,MAX] | -rmc     lock the memory's clocks, in MHz | unlock them\n"
-    "nvidia-smi [-i ID] -ac MEMORY,GRAPHICS | -rac   set the clocks of applications, in MHz | the default\n"
-    "nvidia-smi [-i ID] -c 0|2|3                  set the compute mode: default, prohibited, exclusive process\n"
-    "nvidia-smi [-i ID] -e 0|1                    set ECC from the next reset or reboot on\n"
-    "nvidia-smi [-i ID] -p 0|1                    clear the ECC errors of this driver | of the board's life\n"
-    "nvidia-smi [-i ID] -gtt DEGREES              set the target temperature\n"
-    "nvidia-smi [-i ID] --gom 0|1|2 | --auto-boost-default 0|1 | --auto-boost-permission 0|1\n"
-    "                                             settings that no emulated GPU supports\n"
-    "nvidia-smi [-i ID] -am 0|1 | -caa             keep accounts of processes | forget those kept\n"
-    "nvidia-smi [-i ID] -mig 0|1                  set MIG mode\n"
-    "nvidia-smi mig -h                            show how GPUs are divided by MIG\n"
-    "nvidia-smi -r -i ID                          reset GPUs that nobody has open\n"
-    "nvidia-smi drain -p BUS_ID -m 0|1            set the drain state\n"
-    "nvidia-smi drain -p BUS_ID -q | -r           query it | remove the GPU\n"
-    "nvidia-smi topo -h                           show how to ask for the places of GPUs and what joins them\n"
-    "nvidia-smi c2c -s [-i ID]                    show the speed of links to a joined processor\n"
-    "nvidia-smi nvlink -h                         show how to ask for NVLinks\n"
-    "nvidia-smi dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,…] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE] [--format csv]\n"
-    "nvidia-smi pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]\n"
-    "\n"
-    "-eow                                         fail if a GPU does not support what is set\n"
-    "-f FILE                                      write to a file; also with -q and queries, as -l and -lms\n"
-    "ID: index, UUID, serial or PCI bus id; several with commas.\n";
-
 typedef struct {
-    const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *mig, *sections, *loop, *loop_ms, *file;
-    int list, details, xml, reset, excluded, version, units, dtd;
+    const char *ids, *query_gpu, *query_records, *records, *format, *persistence, *mig, *sections, *loop, *loop_ms, *file, *light;
+    int list, details, xml, reset, excluded, version, units, dtd, hostname;
     Settings settings;
 } Options;
 
@@ -63,15 +22,40 @@ int misused(const char *message) {
 }
 
 static const Option NOT_EMULATED[] = {
-    {"-col", "--columns"}, {"-vm", "--virt-mode"}, {"-m", "--mode"}, {NULL, "--debug"},
-    {"-lmcd", "--lock-memory-clocks-deferred"}, {"-rmcd", "--reset-memory-clocks-deferred"},
-    {"-den", "--dram-encryption"}, {NULL, "--set-hostname"}, {NULL, "--get-hostname"}, {"-t", "--toggle-led"},
-    {"-cc", "--cuda-clocks"}, {"-fdm", "--force-driver-model"}, {"-dm", "--driver-model"}, {NULL, NULL},
+    {"-col", "--columns"}, {NULL, "--debug"}, {"-fdm", "--force-driver-model"}, {"-dm", "--driver-model"}, {NULL, NULL},
 };
-static const char *const OTHER_COMMANDS[] = {
-    "daemon", "replay", "clocks", "encodersessions", "fbcsessions", "vgpu", "compute-policy", "boost-slider",
-    "conf-compute", "gpm", "pci", "power-smoothing", "power-profiles", "power-hint", "base-clocks", "rusd", "prm",
-    "soc", NULL};
+
+static int device_monitor(int count, char **arguments) { return monitor(count, arguments, 1); }
+static int process_monitor(int count, char **arguments) { return monitor(count, arguments, 0); }
+
+const Command COMMANDS[] = {
+    {"Device Monitoring", "dmon", "Show what GPUs do, line by line.", device_monitor, 0},
+    {NULL, "daemon", "Keep that in files.", NULL, 0},
+    {NULL, "replay", "Show those files.", NULL, 0},
+    {"Process Monitoring", "pmon", "Show what processes do, line by line.", process_monitor, 0},
+    {"TOPOLOGY", "topo", "Show where GPUs are, and what joins them.", topology, 0},
+    {"DRAIN STATES", "drain", "Show and set the drain state of GPUs; remove them.", drain, 0},
+    {"NVLINK", "nvlink", "Show and set NVLinks.", nvlink, 0},
+    {"C2C", "c2c", "Show the links to a joined processor.", c2c, 535},
+    {"CLOCKS", "clocks", "Let GPUs boost together.", NULL, 0},
+    {"ENCODER SESSIONS", "encodersessions", "Show what is encoded.", encoder_sessions, 0},
+    {"FBC SESSIONS", "fbcsessions", "Show what is captured.", capture_sessions, 0},
+    {"GRID vGPU", "vgpu", "Show virtual GPUs, of which there are none.", vgpu, 0},
+    {"MIG", "mig", "Divide GPUs by MIG.", mig, 0},
+    {"COMPUTE POLICY", "compute-policy", "Show and set how processes take turns.", compute_policy, 0},
+    {"BOOST SLIDER", "boost-slider", "Show and set the slider vboost.", boost_slider, 0},
+    {"POWER HINT", "power-hint", "Estimate the power of a clock.", NULL, 0},
+    {"BASE CLOCKS", "base-clocks", "Show base clocks.", NULL, 0},
+    {"CONFIDENTIAL COMPUTE", "conf-compute", "Show confidential computing, which is off.", conf_compute, 535},
+    {"GPU PERFORMANCE MONITORING", "gpm", "Show and set whether metrics are streamed.", gpm, 535},
+    {"PCI", "pci", "Show and clear errors of the slot.", pci, 565},
+    {"Power Smoothing", "power-smoothing", "Even out the power of GPUs.", NULL, 570},
+    {"Power Profiles", "power-profiles", "Show the power profiles of workloads.", power_profiles, 570},
+    {"RUSD", "rusd", "Set what processes read of GPUs.", NULL, 590},
+    {"PRM", "prm", "Read registers of the hardware.", NULL, 580},
+    {"SOC", "soc", "Show a system on a chip.", NULL, 590},
+    {NULL, NULL, NULL, NULL, 0},
+};
 
 int not_emulated(const char *what) {
     printf("\"%s\" is not emulated: nothing was shown or changed.\n", what);
@@ -129,6 +113,16 @@ static int queried(int count, char **arguments, int *at, Options *options) {
     return 0;
 }
 
+/* Whether it takes a value; then it stands last, without one. */
+static int needs_value(const char *argument) {
+    static const char *const NAMES[] = {"-i", "--id", "-f", "--filename", "-lms", "--loop-ms", "-d", "--display", "-pm",
+                                        "--persistence-mode", "-mig", "--multi-instance-gpu", "-t", "--toggle-led",
+                                        "--format"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(argument, NAMES[i]) == 0) return 1;
+    return strncmp(argument, "--query-", 8) == 0 && strchr(argument, '=') == NULL;
+}
+
 /* 0, or the exit code after words about what is wrong. */
 static int parse(int count, char **arguments, Options *options) {
     for (int at = 1; at < count; at++) {
@@ -140,9 +134,14 @@ static int parse(int count, char **arguments, Options *options) {
         if (valued("--filename", "-f", count, arguments, &at, &options->file)) continue;
         if (valued("--persistence-mode", "-pm", count, arguments, &at, &options->persistence)) continue;
         if (valued("--multi-instance-gpu", "-mig", count, arguments, &at, &options->mig)) continue;
+        if (is(arguments[at], "-l", "--loop") && (at + 1 >= count || arguments[at + 1][0] == '-')) {
+            options->loop = "5"; /* as a real one does without a number */
+            continue;
+        }
         if (valued("--loop", "-l", count, arguments, &at, &options->loop)) continue;
         if (valued("--loop-ms", "-lms", count, arguments, &at, &options->loop_ms)) continue;
         if (valued("--display", "-d", count, arguments, &at, &options->sections)) continue;
+        if (valued("--toggle-led", "-t", count, arguments, &at, &options->light)) continue;
         if (is(arguments[at], "-L", "--list-gpus")) {
             options->list = 1;
         } else if (is(arguments[at], "-B", "--list-excluded-gpus")) {
@@ -157,17 +156,20 @@ static int parse(int count, char **arguments, Options *options) {
             options->units = 1;
         } else if (is(arguments[at], "-r", "--gpu-reset")) {
             options->reset = 1;
+            if (at + 1 < count && strcmp(arguments[at + 1], "bus") == 0) at++; /* of the bus: the same here */
+        } else if (strcmp(arguments[at], "--get-hostname") == 0) {
+            options->hostname = 1;
         } else if (is(arguments[at], "-x", "--xml-format")) {
             options->xml = 1;
         } else if (is(arguments[at], "-eow", "--error-on-warning")) {
             options->settings.strict = 1;
         } else if (refused_of(NOT_EMULATED, 1, &arguments[at])) {
             return not_emulated(arguments[at]);
-        } else if (is_setting(arguments[at]) || is(arguments[at], "-mig", "--multi-instance-gpu")) {
-            printf("Option \"%s\" needs a value. ", arguments[at]);
+        } else if (is_setting(arguments[at]) || needs_value(arguments[at])) {
+            printf("Option \"%s\" needs a value.", arguments[at]);
             return misused("");
         } else {
-            printf("Option \"%s\" is not recognized. ", arguments[at]);
+            printf("Option \"%s\" is not recognized.", arguments[at]);
             return misused("");
         }
     }
@@ -234,6 +236,10 @@ static int run(const Options *options) {
     double delay = delay_of(options);
     int code = 0;
     if (options->settings.scope && !any_setting(&options->settings)) return misused("\"-sc\" switch needs \"-pl\".");
+    if (options->settings.lock_mode && !locks_clocks(&options->settings)) return misused("\"-m\" switch needs \"-lgc\".");
+    if (options->light && strcmp(options->light, "0") && strcmp(options->light, "1") && strcmp(options->light, "GREEN") &&
+        strcmp(options->light, "AMBER"))
+        return misused("\"-t\" takes 0 or 1.");
     if (options->xml && !options->details) return misused("\"-x\" switch needs \"-q\".");
     if (options->dtd && options->details && !options->xml) return misused("\"--dtd\" switch needs \"-x\" beside \"-q\".");
     if (options->sections && !options->details) return misused("\"-d\" switch needs \"-q\".");
@@ -245,6 +251,8 @@ static int run(const Options *options) {
     api_open(0);
     if (options->version) return show_version();
     if (options->dtd && !options->details) return show_dtd(options->units);
+    if (options->light) return puts("No units were found") < 0 ? 1 : exit_code_of(NOT_FOUND);
+    if (options->hostname) return show_hostnames(options->ids);
     if (options->excluded) return puts("No excluded devices were found") < 0;
     if (options->reset) return reset_gpus(options->ids);
     if (options->persistence) code = set_persistence(options->ids, options->persistence);
@@ -264,19 +272,16 @@ static int run(const Options *options) {
 
 static int command(int count, char **arguments) {
     Options options = {0};
-    if (count > 1 && help_asked(1, arguments + 1)) return help(HELP);
     static const char FIELDS_OF[] = "--help-query-";
+    if (count > 1 && help_asked(1, arguments + 1)) return show_main_help();
     if (count > 1 && strncmp(arguments[1], FIELDS_OF, sizeof FIELDS_OF - 1) == 0)
         return list_fields(arguments[1] + sizeof FIELDS_OF - 1);
-    if (count > 1 && strcmp(arguments[1], "drain") == 0) return drain(count - 2, arguments + 2);
-    if (count > 1 && strcmp(arguments[1], "mig") == 0) return mig(count - 2, arguments + 2);
-    if (count > 1 && strcmp(arguments[1], "dmon") == 0) return monitor(count - 2, arguments + 2, 1);
-    if (count > 1 && strcmp(arguments[1], "pmon") == 0) return monitor(count - 2, arguments + 2, 0);
-    if (count > 1 && strcmp(arguments[1], "nvlink") == 0) return nvlink(count - 2, arguments + 2);
-    if (count > 1 && strcmp(arguments[1], "c2c") == 0) return c2c(count - 2, arguments + 2);
-    if (count > 1 && strcmp(arguments[1], "topo") == 0) return topology(count - 2, arguments + 2);
-    for (size_t i = 0; count > 1 && OTHER_COMMANDS[i]; i++)
-        if (strcmp(arguments[1], OTHER_COMMANDS[i]) == 0) return not_emulated(arguments[1]);
+    for (size_t i = 0; count > 1 && COMMANDS[i].name; i++) {
+        unsigned branch;
+        if (strcmp(arguments[1], COMMANDS[i].name) != 0) continue;
+        if (COMMANDS[i].since && (branch = driver_peeked()) != 0 && branch < COMMANDS[i].since) break;
+        return COMMANDS[i].run ? COMMANDS[i].run(count - 2, arguments + 2) : not_emulated(arguments[1]);
+    }
     int code = parse(count, arguments, &options);
     return code ? code : run(&options);
 }

@@ -8,11 +8,17 @@
 
 #include "commands.h"
 #include "gpus.h"
+#include "mig_devices.h"
 
 /* How lines are written: as a table, or as csv with or without its head and its line of units. */
 typedef struct {
     int csv, headless, unitless;
 } Form;
+
+/* Whose lines dmon prints: the GPUs' and their GPU instances' (`--gpm-options`). */
+typedef struct {
+    int gpus, instances;
+} Whose;
 
 typedef struct {
     char group; /* of dmon -s */
@@ -61,32 +67,50 @@ static void stamp(const char *stamps) {
         printf("%s%s", strchr(stamps, 'D') ? "" : " ", text);
 }
 
-static void csv_heads(const char *groups, const char *stamps, const Metrics *metrics, const Form *form) {
+typedef struct {
+    const char *ids, *groups, *stamps, *file;
+    long count;
+    double delay;
+    Metrics metrics;
+    Form form;
+    Whose whose;
+} Monitor;
+
+static void csv_heads(const Monitor *monitor) {
+    const char *groups = monitor->groups, *stamps = monitor->stamps, *unit;
+    const Metrics *metrics = &monitor->metrics;
+    const Form *form = &monitor->form;
+    char name[16];
     for (int line = form->headless; line < 2 - form->unitless; line++) {
         putchar('#');
         if (strchr(stamps, 'D')) fputs(line ? "YYYYMMDD, " : "Date, ", stdout);
         if (strchr(stamps, 'T')) fputs(line ? "HH:MM:SS, " : "Time, ", stdout);
         fputs(line ? "Idx" : "gpu", stdout);
+        if (monitor->whose.instances) fputs(line ? ", Id" : ", gi", stdout);
         for (size_t i = 0; i < COUNT; i++)
             if (strchr(groups, COLUMNS[i].group)) printf(", %s", line ? COLUMNS[i].unit : COLUMNS[i].head);
-        for (unsigned i = 0; i < metrics->count; i++)
-            if (line) fputs(", GPM", stdout);
-            else printf(", %u", metrics->ids[i]);
+        for (unsigned i = 0; i < metrics->count; i++) {
+            metric_head(metrics->ids[i], name, sizeof name, &unit);
+            printf(", %s", line ? unit : name);
+        }
         puts("");
     }
 }
 
-static void heads(const char *groups, const char *stamps, const Metrics *metrics, const Form *form) {
-    if (form->csv) return csv_heads(groups, stamps, metrics, form);
+static void heads(const Monitor *monitor) {
+    const char *groups = monitor->groups, *stamps = monitor->stamps, *unit;
+    const Metrics *metrics = &monitor->metrics;
+    char name[16];
+    if (monitor->form.csv) return csv_heads(monitor);
     for (int line = 0; line < 2; line++) {
         stamp_head(stamps, line);
         printf(line ? "Idx " : "gpu ");
+        if (monitor->whose.instances) printf(line ? "  Id " : "  gi ");
         for (size_t i = 0; i < COUNT; i++)
             if (strchr(groups, COLUMNS[i].group)) printf(" %6s", line ? COLUMNS[i].unit : COLUMNS[i].head);
         for (unsigned i = 0; i < metrics->count; i++) {
-            char head[16];
-            snprintf(head, sizeof head, line ? "GPM" : "%u", metrics->ids[i]);
-            printf(" %8s", head);
+            metric_head(metrics->ids[i], name, sizeof name, &unit);
+            printf(" %10s", line ? unit : name);
         }
         puts(" ");
     }
@@ -109,8 +133,8 @@ static void cell(Device device, const Column *column, const Between *between, co
 
 static void metric_cells(const Metrics *metrics, const Between *between, const Form *form) {
     for (unsigned i = 0; i < metrics->count; i++) {
-        if (between->measured[i]) printf(form->csv ? ", %.2f" : " %8.2f", between->values[i]);
-        else printf(form->csv ? ", %s" : " %8s", "-");
+        if (between->measured[i]) printf(form->csv ? ", %.0f" : " %10.0f", between->values[i]);
+        else printf(form->csv ? ", %s" : " %10s", "-");
     }
 }
 
@@ -121,23 +145,50 @@ static void csv_stamp(const char *stamps) {
     if (strchr(stamps, 'T') && strftime(text, sizeof text, "%H:%M:%S, ", &parts)) fputs(text, stdout);
 }
 
-static void device_lines(const Selection *selection, const char *groups, const char *stamps, const Metrics *metrics,
-                         const Form *form) {
+static void line_head(const char *stamps, const char *index, const char *instance, const Form *form) {
+    if (form->csv) {
+        csv_stamp(stamps);
+        fputs(index, stdout);
+        if (instance) printf(", %s", instance);
+        return;
+    }
+    stamp(stamps);
+    printf(*stamps ? "%3s " : "%5s ", index);
+    if (instance) printf("%4s ", instance);
+}
+
+/* Of each GPU instance that has compute instances its metrics; what is known of the GPU alone is a dash. */
+static void instance_lines(Device device, const char *index, const Monitor *monitor) {
+    unsigned count;
+    SmiMigDevice *all = mig_devices_of(device, &count);
+    for (unsigned i = 0; i < count; i++) {
+        char instance[16];
+        if (i && all[i - 1].instance == all[i].instance) continue;
+        Between between = between_instance_turns(device, all[i].instance, &monitor->metrics);
+        snprintf(instance, sizeof instance, "%u", all[i].instance);
+        line_head(monitor->stamps, index, instance, &monitor->form);
+        for (size_t j = 0; j < COUNT; j++)
+            if (strchr(monitor->groups, COLUMNS[j].group)) printf(monitor->form.csv ? ", %s" : " %6s", "-");
+        metric_cells(&monitor->metrics, &between, &monitor->form);
+        puts(monitor->form.csv ? "" : " ");
+    }
+    free(all);
+}
+
+static void device_lines(const Selection *selection, const Monitor *monitor) {
     char index[VALUE_SIZE];
     for (unsigned i = 0; i < selection->count; i++) {
-        Between between = between_turns(selection->devices[i], metrics);
-        value_of(selection->devices[i], "index", index, 0);
-        if (form->csv) {
-            csv_stamp(stamps);
-            fputs(index, stdout);
-        } else {
-            stamp(stamps);
-            printf(*stamps ? "%3s " : "%5s ", index);
+        Device device = selection->devices[i];
+        value_of(device, "index", index, 0);
+        if (monitor->whose.gpus) {
+            Between between = between_turns(device, &monitor->metrics);
+            line_head(monitor->stamps, index, monitor->whose.instances ? "-" : NULL, &monitor->form);
+            for (size_t j = 0; j < COUNT; j++)
+                if (strchr(monitor->groups, COLUMNS[j].group)) cell(device, &COLUMNS[j], &between, &monitor->form);
+            metric_cells(&monitor->metrics, &between, &monitor->form);
+            puts(monitor->form.csv ? "" : " ");
         }
-        for (size_t j = 0; j < COUNT; j++)
-            if (strchr(groups, COLUMNS[j].group)) cell(selection->devices[i], &COLUMNS[j], &between, form);
-        metric_cells(metrics, &between, form);
-        puts(form->csv ? "" : " ");
+        if (monitor->whose.instances) instance_lines(device, index, monitor);
     }
 }
 
@@ -211,13 +262,6 @@ static void process_lines(const Selection *selection, const char *groups, const 
     }
 }
 
-typedef struct {
-    const char *ids, *groups, *stamps, *file;
-    long count;
-    double delay;
-    Metrics metrics;
-    Form form;
-} Monitor;
 
 /* "csv", with "noheader" and "nounit" after commas. */
 static int form_of(const char *text, Form *form) {
@@ -235,6 +279,12 @@ static int form_of(const char *text, Form *form) {
         if (text[length] == 0) return form->csv;
         text += length + 1;
     }
+}
+
+/* "d" are GPUs, "m" their GPU instances, "dm" both. */
+static int whose_of(const char *text, Whose *whose) {
+    *whose = (Whose){strchr(text, 'd') != NULL, strchr(text, 'm') != NULL};
+    return !strcmp(text, "d") || !strcmp(text, "m") || !strcmp(text, "dm");
 }
 
 static int number(const char *text, double least, double *out) {
@@ -287,7 +337,7 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
             if (!devices || !metrics_of(value, &monitor->metrics)) return 0;
             break;
         case 'l':
-            if (!devices || strcmp(value, "d") != 0) return 0;
+            if (!devices || !whose_of(value, &monitor->whose)) return 0;
             break;
         case 'a':
             if (!devices || !form_of(value, &monitor->form)) return 0;
@@ -299,7 +349,7 @@ static int parse(int count, char **arguments, int devices, Monitor *monitor) {
 }
 
 #define DMON                                                                                                            \
-    "dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,… [--gpm-options d]] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"          \
+    "dmon [-i ID] [-s pucvmet] [--gpm-metrics ID,… [--gpm-options d|m|dm]] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"     \
     " [--format csv[,noheader][,nounit]]"
 #define PMON "pmon [-i ID] [-s um] [-o DT] [-d SECONDS] [-c COUNT] [-f FILE]"
 static const char LETTERS[] =
@@ -307,24 +357,14 @@ static const char LETTERS[] =
     "and m memory\n"
     "-o: D the date, T the time\n";
 
-/* Metrics of MIG instances beside those of GPUs, or instead of them: no source shows those lines. */
-static int wants_instances(int count, char **arguments) {
-    const char *whose = NULL;
-    for (int at = 0; at < count; at++)
-        if (valued("--gpm-options", NULL, count, arguments, &at, &whose) && (!strcmp(whose, "m") || !strcmp(whose, "dm")))
-            return 1;
-    return 0;
-}
-
 static int show_help(int devices) {
     printf("nvidia-smi %s\n%s", devices ? DMON : PMON, LETTERS);
     return 0;
 }
 
 int monitor(int count, char **arguments, int devices) {
-    Monitor options = {NULL, devices ? "puc" : "u", "", NULL, -1, 1.0, {0}, {0}};
+    Monitor options = {NULL, devices ? "puc" : "u", "", NULL, -1, 1.0, {0}, {0}, {1, 0}};
     if (help_asked(count, arguments)) return show_help(devices);
-    if (devices && wants_instances(count, arguments)) return not_emulated("--gpm-options m");
     if (!parse(count, arguments, devices, &options))
         return misused(devices ? "Usage: " DMON "." : "Usage: " PMON ".");
     if (!write_to(options.file)) return misused("");
@@ -333,10 +373,10 @@ int monitor(int count, char **arguments, int devices) {
         if (turn) pause_for(options.delay);
         Selection selection = select_gpus(options.ids, "No devices were found");
         if (options.form.csv ? turn == 0 : turn % HEAD_EVERY == 0) {
-            if (devices) heads(options.groups, options.stamps, &options.metrics, &options.form);
+            if (devices) heads(&options);
             else process_heads(options.groups, options.stamps);
         }
-        if (devices) device_lines(&selection, options.groups, options.stamps, &options.metrics, &options.form);
+        if (devices) device_lines(&selection, &options);
         else process_lines(&selection, options.groups, options.stamps);
         fflush(stdout);
         free(selection.devices);

@@ -19,8 +19,8 @@ static const char HELP[] =
     "nvidia-smi nvlink -gt d|r [-i ID] [-l LINK]  show KiB of data (d) or of all (r)\n"
     "nvidia-smi nvlink -gLowPwrInfo [-i ID] [-l LINK]   show when idle links sleep\n"
     "nvidia-smi nvlink -sLowPwrThres N [-i ID]    let idle links sleep after N units of 100 us\n"
-    "nvidia-smi nvlink -gBwMode                   show how many of the links are in use\n"
-    "nvidia-smi nvlink -sBwMode FULL|OFF|MIN|HALF|3QUARTER   set it for all GPUs\n";
+    "nvidia-smi nvlink -gBwMode [-i ID]           show how many of the links are in use\n"
+    "nvidia-smi nvlink -sBwMode FULL|OFF|MIN|HALF|3QUARTER|values [-i ID]   set it, of all GPUs before Blackwell | list\n";
 
 typedef struct {
     char what;
@@ -31,7 +31,7 @@ typedef struct {
 
 static const char *const MODES[] = {"FULL", "OFF", "MIN", "HALF", "3QUARTER"};
 
-enum { MODE_COUNT = sizeof MODES / sizeof *MODES };
+enum { MODE_COUNT = sizeof MODES / sizeof *MODES, VALUES = 0xFF }; /* VALUES: list them */
 
 /* The number of a bandwidth mode, or of a threshold; 0 where the text is none. */
 static int value_in(const char *text, char what, unsigned *out) {
@@ -39,7 +39,8 @@ static int value_in(const char *text, char what, unsigned *out) {
     if (what == SET_BANDWIDTH) {
         for (*out = 0; *out < MODE_COUNT; ++*out)
             if (strcmp(text, MODES[*out]) == 0) return 1;
-        return 0;
+        *out = VALUES;
+        return strcmp(text, "values") == 0;
     }
     unsigned long units = strtoul(text, &end, 10);
     *out = (unsigned)units;
@@ -247,19 +248,67 @@ static const Option NOT_EMULATED[] = {
     {"-info", "--info"}, {"-gLWidth", "--getLinkWidth"}, {"-sLWidth", "--setLinkWidth"}, {NULL, NULL},
 };
 
-/* Of a whole host, on boards of Hopper. */
-static int bandwidth_mode(void) {
+/* Of a whole host on boards of Hopper, of each GPU on later ones. */
+static int bandwidth_of_gpus(const Wish *wish, Return of_host) {
+    unsigned told = 0;
+    Selection selection = select_gpus(wish->ids, "No devices were found");
+    for (unsigned i = 0; i < selection.count; i++) {
+        LinkMode mode = {.version = STRUCT_VERSION(mode, 1)};
+        if (api.nvmlDeviceGetNvlinkBwMode(selection.devices[i], &mode) != OK) continue;
+        told++;
+        name_gpu(selection.devices[i]);
+        printf("\t NvLink bandwidth mode: %s\n", mode.mode < MODE_COUNT ? MODES[mode.mode] : "N/A");
+    }
+    free(selection.devices);
+    if (told == 0) puts("Getting nvlink bandwidth mode is not supported");
+    return told ? 0 : exit_code_of(of_host);
+}
+
+static int bandwidth_mode(const Wish *wish) {
     unsigned mode = 0;
     Return result = api.nvmlSystemGetNvlinkBwMode(&mode);
-    if (result == NOT_SUPPORTED) puts("Getting nvlink bandwidth mode is not supported");
-    else if (result != OK) puts("Unable to read nvlink bandwidth mode");
+    if (result == NOT_SUPPORTED) return bandwidth_of_gpus(wish, result);
+    if (result != OK) puts("Unable to read nvlink bandwidth mode");
     else printf("NvLink bandwidth mode: %s\n", mode < MODE_COUNT ? MODES[mode] : "N/A");
     return exit_code_of(result);
 }
 
-static int set_bandwidth_mode(unsigned mode) {
-    Return result = api.nvmlSystemSetNvlinkBwMode(mode);
-    if (result == OK) printf("Set NvLink bandwidth mode to %s\n", MODES[mode]);
+/* One GPU's mode is set, or with VALUES its modes are listed. */
+static Return own_bandwidth(Device device, unsigned wanted) {
+    LinkModes modes = {.version = STRUCT_VERSION(modes, 1)};
+    LinkMode mode = {STRUCT_VERSION(mode, 1), 0, (unsigned char)wanted};
+    Return result = api.nvmlDeviceGetNvlinkSupportedBwModes(device, &modes);
+    if (result == OK && wanted != VALUES) result = api.nvmlDeviceSetNvlinkBwMode(device, &mode);
+    if (result != OK) return result;
+    name_gpu(device);
+    if (wanted != VALUES) printf("\t Set NvLink bandwidth mode to %s\n", MODES[wanted]);
+    for (unsigned i = 0; wanted == VALUES && i < modes.count; i++)
+        printf("\t %s\n", modes.modes[i] < MODE_COUNT ? MODES[modes.modes[i]] : "N/A");
+    return OK;
+}
+
+static int set_bandwidth_of_gpus(const Wish *wish) {
+    Return result = OK;
+    unsigned done = 0;
+    Selection selection = select_gpus(wish->ids, "No devices were found");
+    for (unsigned i = 0; i < selection.count && (result == OK || result == NOT_SUPPORTED); i++) {
+        result = own_bandwidth(selection.devices[i], wish->value);
+        done += result == OK;
+    }
+    free(selection.devices);
+    if (done > 0 && result == NOT_SUPPORTED) return 0;
+    if (result != OK) printf("Unable to set NvLink bandwidth mode: %s\n", api.nvmlErrorString(result));
+    return exit_code_of(result);
+}
+
+static int set_bandwidth_mode(const Wish *wish) {
+    unsigned now = 0;
+    Return result = api.nvmlSystemGetNvlinkBwMode(&now);
+    if (result == NOT_SUPPORTED) return set_bandwidth_of_gpus(wish);
+    for (unsigned mode = 0; wish->value == VALUES && mode < MODE_COUNT; mode++) puts(MODES[mode]);
+    if (wish->value == VALUES) return 0;
+    result = api.nvmlSystemSetNvlinkBwMode(wish->value);
+    if (result == OK) printf("Set NvLink bandwidth mode to %s\n", MODES[wish->value]);
     else printf("Unable to set NvLink bandwidth mode: %s\n", api.nvmlErrorString(result));
     return exit_code_of(result);
 }
@@ -282,15 +331,11 @@ int nvlink(int count, char **arguments) {
         return misused("Usage: nvlink -s | -c | -p | -R | -e | -ec | -re | -gt d|r | -gLowPwrInfo |"
                        " -sLowPwrThres N | -gBwMode | -sBwMode MODE [-i ID] [-l LINK].");
     api_open(0);
-    if (wish.what == BANDWIDTH) return bandwidth_mode();
-    if (wish.what == SET_BANDWIDTH) return set_bandwidth_mode(wish.value);
+    if (wish.what == BANDWIDTH) return bandwidth_mode(&wish);
+    if (wish.what == SET_BANDWIDTH) return set_bandwidth_mode(&wish);
     Selection selection = select_gpus(wish.ids, "No devices were found");
     for (unsigned i = 0; i < selection.count && code == 0; i++) {
-        char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
-        value_of(selection.devices[i], "index", index, 0);
-        value_of(selection.devices[i], "name", name, 0);
-        value_of(selection.devices[i], "uuid", uuid, 0);
-        printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
+        name_gpu(selection.devices[i]);
         if (wish.what == LOW_POWER) low_power_range(selection.devices[i]);
         code = wish.what == SET_LOW_POWER ? set_low_power(selection.devices[i], wish.value)
                                           : links(selection.devices[i], &wish);

@@ -9,7 +9,8 @@
 #include "gpus.h"
 
 enum { POWER_LIMIT, LOCK_GPU, RESET_GPU, LOCK_MEMORY, RESET_MEMORY, APPLICATIONS, RESET_APPLICATIONS, COMPUTE, ECC_MODE,
-       ECC_ERRORS, ACCOUNTING, CLEAR_ACCOUNTED, TARGET, OPERATION_MODE, AUTO_BOOST, BOOST_PERMISSION };
+       ECC_ERRORS, ACCOUNTING, CLEAR_ACCOUNTED, TARGET, OPERATION_MODE, AUTO_BOOST, BOOST_PERMISSION, LOCK_DEFERRED,
+       RESET_DEFERRED, VIRTUALIZATION, CUDA_CLOCKS, ENCRYPTION, HOSTNAME };
 
 typedef struct {
     const char *brief, *name, *takes; /* takes NULL: no value */
@@ -65,6 +66,9 @@ static const char *const ON_WORDS[] = {"DISABLED", "ENABLED"};
 static const char *const COUNTER_WORDS[] = {"VOLATILE", "AGGREGATE"};
 static const char *const SCOPE_WORDS[] = {"GPU", "TOTAL_MODULE"};
 static const char *const OPERATION_WORDS[] = {"ALL_ON", "COMPUTE", "LOW_DP"};
+static const char *const CUDA_WORDS[] = {"RESTORE_DEFAULT", "OVERRIDE"};
+static const char *const VIRTUAL_WORDS[] = {"", "", "", "VGPU", "VSGA"};
+static const char *const MODE_WORDS[] = {"0", "1"};
 static const char *const PERMISSION_WORDS[] = {"UNRESTRICTED", "RESTRICTED"};
 
 static int compute_word(const char *given, unsigned *one, unsigned *two) { return word_of(given, COMPUTE_WORDS, 4, one); }
@@ -78,6 +82,17 @@ static int permission_word(const char *given, unsigned *one, unsigned *two) {
 }
 static int degrees(const char *given, unsigned *one, unsigned *two) {
     return number(given, given + strlen(given), one);
+}
+static int cuda_word(const char *given, unsigned *one, unsigned *two) { return word_of(given, CUDA_WORDS, 2, one); }
+static int virtual_word(const char *given, unsigned *one, unsigned *two) {
+    return word_of(given, VIRTUAL_WORDS, 5, one) && *one >= 3;
+}
+static int name_of(const char *given, unsigned *one, unsigned *two) {
+    enum { LONGEST = 63 };
+    return *given != 0 && strlen(given) <= LONGEST;
+}
+static int clock_of(const char *given, unsigned *one, unsigned *two) {
+    return number(given, given + strlen(given), one) && *one > 0;
 }
 static int nothing(const char *given, unsigned *one, unsigned *two) { return 1; }
 
@@ -129,6 +144,29 @@ static Return ecc_errors(Device device, unsigned one, unsigned two) {
     return api.nvmlDeviceClearEccErrorCounts(device, one);
 }
 
+/* Hopper's memory takes a clock when the driver is loaded. */
+static Return lock_deferred(Device device, unsigned one, unsigned two) {
+    return detail_table ? detail_table->set(device, "memory-clocks-deferred", &one) : NOT_SUPPORTED;
+}
+static Return reset_deferred(Device device, unsigned one, unsigned two) {
+    return detail_table ? detail_table->set(device, "memory-clocks-deferred", NULL) : NOT_SUPPORTED;
+}
+
+/* What no emulated board has: the library says so. CUDA's own clocks are told of no board. */
+static Return virtualization(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetVirtualizationMode(device, one);
+}
+static Return cuda_clocks(Device device, unsigned one, unsigned two) {
+    return detail_table ? detail_table->set(device, "cuda-clocks", &one) : NOT_SUPPORTED;
+}
+static Return encryption(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetDramEncryptionMode(device, &one);
+}
+static const char *hostname_given;
+static Return hostname(Device device, unsigned one, unsigned two) {
+    return api.nvmlDeviceSetHostname_v1(device, hostname_given);
+}
+
 static Return accounting(Device device, unsigned one, unsigned two) {
     return api.nvmlDeviceSetAccountingMode(device, one);
 }
@@ -146,6 +184,12 @@ static void lock_gpu_done(const char *bus_id, unsigned one, unsigned two) {
 }
 static void lock_memory_done(const char *bus_id, unsigned one, unsigned two) {
     printf("Memory clocks set to \"(memClkMin %u, memClkMax %u)\" for GPU %s\n", one, two, bus_id);
+}
+static void lock_deferred_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Memory clocks set to \"memClk %u\" for GPU %s from the next load of its driver on\n", one, bus_id);
+}
+static void reset_deferred_done(const char *bus_id, unsigned one, unsigned two) {
+    printf("Memory clocks of GPU %s are reset at the next load of its driver\n", bus_id);
 }
 static void applications_done(const char *bus_id, unsigned one, unsigned two) {
     printf("Applications clocks set to \"(MEM %u, SM %u)\" for GPU %s\n", one, two, bus_id);
@@ -204,6 +248,19 @@ static const Setting SETTINGS[] = {
                     "Setting the default auto boost mode is not supported"},
     [BOOST_PERMISSION] = {NULL, "--auto-boost-permission", "0 or 1", 1, permission_word, boost_permission, NULL,
                           "set the permission of auto boost", "Setting the auto boost permission is not supported"},
+    [LOCK_DEFERRED] = {"-lmcd", "--lock-memory-clocks-deferred", "a number of MHz", 1, clock_of, lock_deferred,
+                       lock_deferred_done, "lock the memory clocks",
+                       "Setting deferred locked Memory clocks is not supported"},
+    [RESET_DEFERRED] = {"-rmcd", "--reset-memory-clocks-deferred", NULL, 1, nothing, reset_deferred, reset_deferred_done,
+                        "reset the memory clocks", "Resetting deferred locked Memory clocks is not supported"},
+    [VIRTUALIZATION] = {"-vm", "--virt-mode", "3 or 4", 1, virtual_word, virtualization, NULL,
+                        "set the virtualization mode", "Setting the virtualization mode is not supported"},
+    [CUDA_CLOCKS] = {"-cc", "--cuda-clocks", "0 or 1", 1, cuda_word, cuda_clocks, NULL, "set the CUDA clocks",
+                     "Setting CUDA clocks is not supported"},
+    [ENCRYPTION] = {"-den", "--dram-encryption", "0 or 1", 1, on_word, encryption, NULL, "set the DRAM encryption mode",
+                    "Setting the DRAM encryption mode is not supported"},
+    [HOSTNAME] = {NULL, "--set-hostname", "a name of 1 to 63 characters", 1, name_of, hostname, NULL, "set the hostname",
+                  "Setting the hostname is not supported"},
 };
 _Static_assert(sizeof SETTINGS / sizeof *SETTINGS == SETTING_COUNT, "Settings has room for each");
 
@@ -215,6 +272,7 @@ static int is_called(const Setting *one, const char *argument) {
 
 int setting_option(int count, char **arguments, int *at, Settings *settings) {
     if (valued("--scope", "-sc", count, arguments, at, &settings->scope)) return 1;
+    if (valued("--mode", "-m", count, arguments, at, &settings->lock_mode)) return 1;
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const Setting *one = &SETTINGS[i];
         if (one->takes != NULL && valued(one->name, one->brief, count, arguments, at, &settings->given[i])) return 1;
@@ -228,7 +286,10 @@ int setting_option(int count, char **arguments, int *at, Settings *settings) {
 int is_setting(const char *argument) {
     for (size_t i = 0; i < SETTING_COUNT; i++)
         if (is_called(&SETTINGS[i], argument)) return 1;
-    return strcmp(argument, "-sc") == 0 || strcmp(argument, "--scope") == 0;
+    static const char *const BESIDE[] = {"-sc", "--scope", "-m", "--mode"};
+    for (size_t i = 0; i < sizeof BESIDE / sizeof *BESIDE; i++)
+        if (strcmp(argument, BESIDE[i]) == 0) return 1;
+    return 0;
 }
 
 int any_setting(const Settings *settings) {
@@ -260,6 +321,11 @@ static int explained(const Setting *one, Return result, Device device, const cha
     return 1;
 }
 
+static int changes_clocks(const Setting *one) {
+    return (one >= &SETTINGS[LOCK_GPU] && one <= &SETTINGS[RESET_APPLICATIONS]) || one == &SETTINGS[LOCK_DEFERRED] ||
+           one == &SETTINGS[RESET_DEFERRED];
+}
+
 /* What this GPU does not have, and clocks that it does not list. */
 static int is_warning(const Setting *one, Return result) {
     if (result == INVALID_ARGUMENT) return one == &SETTINGS[APPLICATIONS];
@@ -275,6 +341,8 @@ static int refused(const Setting *one, Return result, Device device, const char 
         printf("%s%s for GPU%s %s.\n", one->lacking,
                one == &SETTINGS[POWER_LIMIT] && driver_branch() >= SCOPES_SINCE ? " in current scope" : "",
                one == &SETTINGS[POWER_LIMIT] ? ":" : "", bus_id);
+    else if (result == NO_PERMISSION && changes_clocks(one))
+        printf("The current user does not have permission to change clocks for GPU %s.\n", bus_id);
     else if (!explained(one, result, device, bus_id, values[0], values[1]))
         printf("Failed to %s for GPU %s: %s\n", one->failed, bus_id, api.nvmlErrorString(result));
     if (!warning || strict) return exit_code_of(result);
@@ -298,7 +366,7 @@ static int set_one(const Setting *one, Device device, const unsigned *values, in
 
 int apply_settings(const char *ids, const Settings *settings) {
     int code = 0;
-    unsigned values[SETTING_COUNT][2] = {{0}};
+    unsigned values[SETTING_COUNT][2] = {{0}}, unused;
     for (size_t i = 0; i < SETTING_COUNT; i++) {
         const char *given = settings->given[i];
         if (given == NULL || SETTINGS[i].understood(given, &values[i][0], &values[i][1])) continue;
@@ -309,12 +377,34 @@ int apply_settings(const char *ids, const Settings *settings) {
         printf("\"%s\" is not a value of \"--scope\": must be 0 or 1.\n", settings->scope);
         return misused("Nothing was changed.");
     }
+    if (settings->lock_mode != NULL && !word_of(settings->lock_mode, MODE_WORDS, 2, &unused)) {
+        printf("\"%s\" is not a value of \"--mode\": must be 0 or 1.\n", settings->lock_mode);
+        return misused("Nothing was changed.");
+    }
+    hostname_given = settings->given[HOSTNAME];
     Selection selection = select_gpus(ids, "No devices were found");
     for (size_t i = 0; i < SETTING_COUNT && code == 0; i++)
         for (unsigned gpu = 0; settings->given[i] != NULL && gpu < selection.count && code == 0; gpu++)
             code = set_one(&SETTINGS[i], selection.devices[gpu], values[i], settings->strict);
     puts(code == 0 ? "All done." : "Terminating early due to previous errors.");
     if (code == 0 && settings->given[ECC_MODE] != NULL) puts("Reboot required.");
+    free(selection.devices);
+    return code;
+}
+
+int locks_clocks(const Settings *settings) { return settings->given[LOCK_GPU] != NULL; }
+
+int show_hostnames(const char *ids) {
+    int code = 0;
+    Selection selection = select_gpus(ids, "No devices were found");
+    for (unsigned i = 0; i < selection.count; i++) {
+        char bus_id[VALUE_SIZE], name[VALUE_SIZE] = {0};
+        bus_id_of(selection.devices[i], bus_id);
+        Return result = api.nvmlDeviceGetHostname_v1(selection.devices[i], name);
+        if (result == OK) printf("Hostname of GPU %s: %s\n", bus_id, name);
+        else printf("Getting the hostname is not supported for GPU %s.\n", bus_id);
+        code = exit_code_of(result);
+    }
     free(selection.devices);
     return code;
 }

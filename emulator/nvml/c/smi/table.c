@@ -5,11 +5,15 @@
 #include <time.h>
 
 #include "commands.h"
+#include "driver.h"
 #include "gpus.h"
 #include "mig_devices.h"
 
 static const char EDGE[] = "+-----------------------------------------------------------------------------------------+";
 static const char COLUMNS[] = "+-----------------------------------------+------------------------+----------------------+";
+
+/* The branch from which on the frame has no bar below the versions, and nothing in the empty line (captures of 550, 580). */
+enum { NEW_FRAME = 580 };
 
 static void head(void) {
     char driver[VALUE_SIZE] = "N/A", now[64];
@@ -24,7 +28,7 @@ static void head(void) {
     snprintf(version, sizeof version, "%d.%d", cuda / 1000, cuda % 1000 / 10);
     printf("%s       \n%s\n", now, EDGE);
     printf("| NVIDIA-SMI %-22.22s Driver Version: %-14.14s CUDA Version: %-8.8s |\n", driver, driver, version);
-    puts("|-----------------------------------------+------------------------+----------------------+");
+    puts(driver_branch() >= NEW_FRAME ? COLUMNS : "|-----------------------------------------+------------------------+----------------------+");
     puts("| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |");
     puts("| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |");
     puts("|                                         |                        |               MIG M. |");
@@ -83,7 +87,7 @@ static void process_rows(const Selection *selection) {
         for (unsigned j = 0; j < count; j++) {
             char used[32];
             snprintf(used, sizeof used, "%lluMiB", processes[j].info.used_memory >> 20);
-            char where[16] = "   N/A  N/A ";
+            char where[32] = "   N/A  N/A ";
             const ProcessInfo *info = &processes[j].info;
             if (info->gpu_instance != (unsigned)NO_INSTANCE)
                 snprintf(where, sizeof where, "%5u%5u  ", info->gpu_instance, info->compute_instance);
@@ -101,7 +105,7 @@ int show_table(const char *ids) {
     head();
     for (unsigned i = 0; i < selection.count; i++) rows(selection.devices[i]);
     mig_table(&selection);
-    printf("%89s\n%s\n", "", EDGE);
+    printf("%*s\n%s\n", driver_branch() >= NEW_FRAME ? 0 : 89, "", EDGE);
     puts("| Processes:                                                                              |");
     puts("|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |");
     puts("|        ID   ID                                                               Usage      |");
@@ -112,16 +116,9 @@ int show_table(const char *ids) {
     return 0;
 }
 
-int show_list(const char *ids) {
-    Selection selection = select_gpus(ids, "No devices found.");
-    for (unsigned i = 0; i < selection.count; i++) {
-        char index[VALUE_SIZE], name[VALUE_SIZE], uuid[VALUE_SIZE];
-        value_of(selection.devices[i], "index", index, 0);
-        value_of(selection.devices[i], "name", name, 0);
-        value_of(selection.devices[i], "uuid", uuid, 0);
-        printf("GPU %s: %s (UUID: %s)\n", index, name, uuid);
-        mig_list(selection.devices[i]);
-    }
-    free(selection.devices);
-    return 0;
+static void list_line(Device device) {
+    name_gpu(device);
+    mig_list(device);
 }
+
+int show_list(const char *ids) { return list_gpus(ids, list_line); }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.kube.api.objects import annotations_of, uid_of
+from mews.kube.deviceplugin.port import DeviceNode
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.oci import nvidia
 from mews.kube.emulated.kubelet.oci.cdi import CdiError, annotated, resolve
@@ -113,7 +115,12 @@ class OciRuntime:
                 env[name] = ":".join(filter(None, (*found[name], env.get(name, usual))))
         if prepared.driver:
             env.update({DEVICES: str(folder / "dev"), **nvml_rights(launch.pod, launch.container)})
-        return await self._runtime.start(replace(launch, env=env, gpus=_used(launch, prepared)))
+        edits = ContainerEdits(devices=tuple(self._found(device) for device in prepared.edits.devices))
+        return await self._runtime.start(replace(launch, env=env, gpus=_used(launch, prepared), edits=edits))
+
+    def _found(self, device: DeviceNode) -> DeviceNode:
+        """The same, by where it is on this machine."""
+        return replace(device, host_path=os.path.realpath(self._node.place(device.host_path)))
 
     async def close(self) -> None:
         """End every container."""

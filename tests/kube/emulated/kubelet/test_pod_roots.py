@@ -16,10 +16,12 @@ import pytest
 from msgspec.structs import replace
 
 from mews.kube.client.port import ExecResult
+from mews.kube.deviceplugin.port import DeviceNode
 from mews.kube.emulated.kubelet import namespace_entry
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, namespaces_lacking
+from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 from mews.kube.emulated.kubelet.pod_roots import PodRoots
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.runtime import Launch
@@ -102,6 +104,19 @@ def test_the_machine_is_read_only_and_what_a_container_writes_is_its_own(tmp_pat
     assert found == ["/tmp", "/cache", str(work)]
     assert (work / "mews-x").exists()
     assert not Path("/tmp/mews-x").exists()
+
+
+def test_device_nodes_of_the_node_stand_at_their_paths(tmp_path: Path) -> None:
+    nodes = []
+    for number in range(2):
+        file = tmp_path / f"node-{number}"
+        file.write_text("")
+        nodes.append(DeviceNode(f"/dev/mews-{number}", str(file)))
+    look = "ls /dev | grep mews-; echo open >> /dev/mews-1; echo x > /dev/null; touch /dev/mews-2 2>&- || echo refused"
+    found = said(tmp_path, launch("sh", "-c", look, edits=ContainerEdits(devices=tuple(nodes))))
+    assert found == ["mews-0", "mews-1", "refused"]
+    assert [(tmp_path / f"node-{number}").read_text() for number in range(2)] == ["", "open\n"]
+    assert not list(Path("/dev").glob("mews-*"))
 
 
 def test_access_to_this_machine_can_be_allowed(tmp_path: Path) -> None:

@@ -252,3 +252,18 @@ def test_only_privileged_containers_may_set_anything_of_gpus(security, rights):
 def test_a_pods_nvidia_smi_has_no_permission(node, tmp_path):
     code, text = printed(node, tmp_path, launch(command="nvidia-smi -pl 150", NVIDIA_VISIBLE_DEVICES="all"))
     assert (code, text.splitlines()[-2][-24:]) == (4, "Insufficient Permissions")
+
+
+class Started:
+    """A Runtime that keeps what it was to start."""
+
+    async def start(self, one):
+        self.launch = one
+
+
+def test_a_containers_device_nodes_are_told_by_where_they_are_on_this_machine(node, tmp_path):
+    started = Started()
+    asyncio.run(OciRuntime(started, node.driver, tmp_path / "containers").start(launch(by_environment([uuid_of(1)]))))
+    told = {device.container_path: device.host_path for device in started.launch.edits.devices}
+    assert {"/dev/nvidia1", "/dev/nvidiactl"} <= told.keys() and "/dev/nvidia0" not in told
+    assert told == {path: str(node.root / path.lstrip("/")) for path in told}

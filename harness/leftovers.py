@@ -121,7 +121,6 @@ class RuntimeFolder:
 
     def release(self) -> None:
         """Remove it."""
-        _remove_memory(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -142,22 +141,12 @@ def end_own() -> None:
                 _remove(folder)
 
 
-def make_memory_folder(folder: Path) -> Path | None:
-    """A folder in memory that goes with a runtime folder; None where this machine has none to be had."""
-    place = _MEMORY / folder.name
+def make_memory_folder() -> RuntimeFolder | None:
+    """A folder in memory of this run's own; None where this machine has none to be had."""
     try:
-        place.mkdir(mode=0o700)
+        return RuntimeFolder(Path(tempfile.mkdtemp(prefix="mews-", dir=_MEMORY)))
     except OSError:
         return None
-    return place
-
-
-def _remove_memory(folder: Path) -> None:
-    """What ``make_memory_folder`` made; nobody else's."""
-    place = _MEMORY / folder.name
-    with contextlib.suppress(OSError):
-        if place.lstat().st_uid == os.getuid():
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def _remove(folder: Path) -> None:
@@ -165,7 +154,6 @@ def _remove(folder: Path) -> None:
         _kill(pid)
     end_containers(folder)
     unmount_below(folder)
-    _remove_memory(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -319,7 +307,7 @@ def _kind_name(folder: Path) -> str:
 
 
 def _folders() -> Iterator[Path]:
-    bases = {Path(base) for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir()) if base}
+    bases = {Path(base) for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), _MEMORY) if base}
     for base in sorted(bases):
         for file in sorted(base.glob(f"mews-*/{_FILE}")):
             with contextlib.suppress(FileNotFoundError):  # it is just being removed

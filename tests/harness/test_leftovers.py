@@ -18,6 +18,8 @@ SLEEP = [sys.executable, "-c", "import signal; print(flush=True); signal.pause()
 def base(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "shm").mkdir()
+    monkeypatch.setattr("mews.harness.leftovers._MEMORY", tmp_path / "shm")
     return tmp_path
 
 
@@ -43,19 +45,15 @@ def test_where_no_folder_can_be_made_that_is_told(monkeypatch):
         make_runtime_folder("mews-")
 
 
-def test_what_is_in_memory_goes_with_its_runtime_folder(base, orphaned, monkeypatch):
-    memory = base / "shm"
-    memory.mkdir()
-    monkeypatch.setattr("mews.harness.leftovers._MEMORY", memory)
-    (make_memory_folder(orphaned) / "x").mkdir()
-    assert make_memory_folder(orphaned) is None, "what is there already may be somebody else's"
-    assert sweep() == [orphaned]
-    folder = base / "mews-mine"
-    folder.mkdir()
-    owned = RuntimeFolder(folder)
-    assert make_memory_folder(folder).stat().st_mode & 0o777 == 0o700
-    owned.release()
-    assert not list(memory.iterdir())
+def test_a_folder_in_memory_is_one_of_the_run(base, monkeypatch):
+    owned = make_memory_folder()
+    assert owned.folder.parent == base / "shm"
+    assert owned.folder.stat().st_mode & 0o777 == 0o700
+    assert sweep() == []
+    (owned.folder / "owner.json").write_text(json.dumps({"pid": os.getpid(), "born": "1"}))
+    assert sweep() == [owned.folder]
+    monkeypatch.setattr("mews.harness.leftovers._MEMORY", base / "nowhere")
+    assert make_memory_folder() is None
 
 
 def test_a_folder_whose_owner_lives_stays(base):

@@ -87,6 +87,7 @@ class ServedPorts:
         self._host_allowed = serving.host_access
         self._engine: ServedEngine | None = None
         self._has_network = False
+        self._memory: RuntimeFolder | None = None
 
     def ports(self) -> ClusterPorts:
         """All of them."""
@@ -182,7 +183,7 @@ class ServedPorts:
             provisioned=self.volumes,
             tokens=access,
             speed=self._run.speed,
-            memory=make_memory_folder(self.scratch),
+            memory=self._in_memory,
         )
         network, names = self._pod_network(control_plane), self.names_file
         roots = PodRoots(
@@ -192,6 +193,11 @@ class ServedPorts:
         return ProcessRuntime(
             folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots
         )
+
+    def _in_memory(self) -> Path | None:
+        if self._memory is None:
+            self._memory = make_memory_folder()
+        return None if self._memory is None else self._memory.folder
 
     @staticmethod
     def _network_lacking() -> str:
@@ -308,4 +314,6 @@ class ServedPorts:
         await asyncio.to_thread(shutil.rmtree, self.volumes, ignore_errors=True)
         self._kubeconfig.unlink(missing_ok=True)
         self._trust.remove()
+        if self._memory is not None:
+            await asyncio.to_thread(self._memory.release)
         await asyncio.to_thread(self._owned.release)

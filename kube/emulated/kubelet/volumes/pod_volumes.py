@@ -39,7 +39,7 @@ _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 class PodVolumes:
     """Makes them below ``root``, ``<pod uid>/volumes/<name>``, and keeps them current; ``host_paths`` says where paths
     of nodes are. ``provisioned`` is the folder in which the volumes of claims lie; ``speed`` emulated seconds are one
-    real one. ``memory`` is a folder in memory, for volumes of that medium; None: they are on disk."""
+    real one. ``memory`` makes a folder in memory, for volumes of that medium; where it is None they are on disk."""
 
     def __init__(
         self,
@@ -50,9 +50,10 @@ class PodVolumes:
         provisioned: Path | None = None,
         tokens: Tokens | None = None,
         speed: float = 1.0,
-        memory: Path | None = None,
+        memory: Callable[[], Path | None] = lambda: None,
     ) -> None:
-        self._memory = memory
+        self._make_memory = memory
+        self._memory: Path | None = None
         self._kube = kube
         self._root = root
         self._host_paths = host_paths
@@ -113,6 +114,8 @@ class PodVolumes:
         """A new folder; one in memory has a link to it in its place."""
         name = str(volume["name"])
         folder = self._folder(pod, name)
+        if (volume.get("emptyDir") or {}).get("medium") == "Memory" and self._memory is None:
+            self._memory = self._make_memory()
         if (volume.get("emptyDir") or {}).get("medium") != "Memory" or self._memory is None:
             folder.mkdir(parents=True)
             return folder

@@ -53,7 +53,7 @@ def volumes_of(folder: Path, api: Api, speed: float = 1.0, provisioned: Path | N
     paths = NodeHostPaths(lambda node: folder / node, lambda host: None)
     kube: Any = lambda: api  # noqa: E731
     return PodVolumes(
-        kube, folder / "pods", paths, tokens=api, speed=speed, provisioned=provisioned, memory=folder / "memory"
+        kube, folder / "pods", paths, tokens=api, speed=speed, provisioned=provisioned, memory=lambda: folder / "memory"
     )
 
 

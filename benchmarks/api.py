@@ -32,12 +32,12 @@ VIRTUAL_PER_S, MEMORY_GB = 5000.0, 0.5
 
 
 def config_map(name: str) -> dict[str, Any]:
-    """A small one."""
+    """Return a small one."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}}
 
 
 def typed_pod(name: str) -> dict[str, Any]:
-    """A pod as clients send it."""
+    """Return a pod as clients send it."""
     return {"apiVersion": "v1", "kind": "Pod", **pod(name)}
 
 

@@ -23,7 +23,7 @@ class Target:
     authority: str | None = None
 
     def connect(self) -> Connection:
-        """A connection of its own."""
+        """Return a connection of its own."""
         return Connection(self)
 
 
@@ -65,7 +65,7 @@ class Connection:
         return status, length, chunked
 
     def chunk(self) -> bytes:
-        """The next chunk of a chunked body, empty at the end."""
+        """Return the next chunk of a chunked body, empty at the end."""
         data = self._answers.read(int(self._answers.readline(), 16))
         self._answers.readline()
         return data

@@ -32,7 +32,7 @@ SETTLE_S = 30.0
 
 
 def node(name: str) -> dict[str, Any]:
-    """A Ready node as kubelets keep it."""
+    """Return a Ready node as kubelets keep it."""
     room = {"cpu": "192", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "16"}
     info = dict.fromkeys(("kubeletVersion", "osImage", "kernelVersion", "containerRuntimeVersion"), "v1.34.2")
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
@@ -46,7 +46,7 @@ def node(name: str) -> dict[str, Any]:
 
 
 def pod(name: str, node_name: str = "") -> dict[str, Any]:
-    """A pod that asks for one GPU."""
+    """Return a pod that asks for one GPU."""
     resources = {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": "1"}}
     container = {"name": "main", "image": "mews/train", "resources": resources}
     spec: dict[str, Any] = {"containers": [container], **({"nodeName": node_name} if node_name else {})}

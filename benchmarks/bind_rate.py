@@ -38,7 +38,7 @@ DEADLINE_S = 120.0
 
 
 def node(number: int) -> dict[str, Any]:
-    """A Ready node with sixteen GPUs."""
+    """Return a Ready node with sixteen GPUs."""
     room = {"cpu": "192", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(GPUS)}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     return {
@@ -48,7 +48,7 @@ def node(number: int) -> dict[str, Any]:
 
 
 def pod(number: int) -> dict[str, Any]:
-    """A pod that asks for one GPU."""
+    """Return a pod that asks for one GPU."""
     resources = {"requests": {"cpu": "100m"}, "limits": {"nvidia.com/gpu": "1"}}
     container = {"name": "main", "image": "mews/train", "resources": resources}
     return {"metadata": {"name": f"pod-{number:04}", "namespace": "default"}, "spec": {"containers": [container]}}
@@ -108,7 +108,7 @@ async def ours(
 
 
 async def theirs(binary: Path) -> float:
-    """The unmodified kube-scheduler over the same store, served over HTTP, with raised client limits."""
+    """Return the unmodified kube-scheduler over the same store, served over HTTP, with raised client limits."""
     clock = Clock.wall()
     store = fresh_store(clock.now, random.Random(1))
     server = ApiServer(store)
@@ -134,7 +134,7 @@ async def theirs(binary: Path) -> float:
 
 
 def write_config(folder: Path, url: str) -> Path:
-    """A KubeSchedulerConfiguration that speaks JSON and is not throttled, with its kubeconfig."""
+    """Return a KubeSchedulerConfiguration that speaks JSON and is not throttled, with its kubeconfig."""
     kubeconfig = folder / "kubeconfig"
     write_kubeconfig(kubeconfig, server={"server": url}, user={})
     config = folder / "scheduler.json"

@@ -75,7 +75,7 @@ else:
 
 
 def slow_clients(port: int) -> float:
-    """The longest wait in seconds of four requests while others send their heads bit by bit."""
+    """Return the longest wait in seconds of four requests while others send their heads bit by bit."""
     slow = []
     for _ in range(SLOW):
         wire = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -89,7 +89,7 @@ def slow_clients(port: int) -> float:
 
 
 def one_request(port: int) -> float:
-    """Seconds that a GET takes on a connection of its own; 12 where none came."""
+    """Return seconds that a GET takes on a connection of its own; 12 where none came."""
     began = time.monotonic()
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=12) as wire:
@@ -101,7 +101,7 @@ def one_request(port: int) -> float:
 
 
 def p99_s(port: int, *, clients: int = 8, requests: int = 40) -> float:
-    """Of requests on connections of their own, by several clients at once."""
+    """Return that of requests on connections of their own, by several clients at once."""
     took: list[float] = []
     threads = [
         threading.Thread(target=lambda: took.extend(one_request(port) for _ in range(requests))) for _ in range(clients)
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def measured(peer: str, file: str, told: Path) -> list[float]:
-    """The figures of one server, newly started."""
+    """Return the figures of one server, newly started."""
     with process(sys.executable, "-c", SERVER, peer, file, str(told)) as child:
         await_condition(told.exists, peer)
         port = int(told.read_text(encoding="ascii"))

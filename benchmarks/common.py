@@ -45,7 +45,7 @@ def await_condition(condition: Callable[[], bool], what: str, timeout_s: float =
 
 @contextmanager
 def process(*argv: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A child that is terminated at the end."""
+    """Provide a child that is terminated at the end."""
     child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
         yield child
@@ -59,7 +59,8 @@ def process(*argv: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def in_turns(*measures: Callable[[], float], turns: int = 3) -> list[float]:
-    """The mean of each, taken one after the other several times: what else the machine does meets all of them."""
+    """Return the mean of each, taken one after the other several times: what else the machine does meets all of
+    them."""
     found = [[measure() for measure in measures] for _ in range(turns)]
     return [sum(values) / turns for values in zip(*found, strict=True)]
 

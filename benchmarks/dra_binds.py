@@ -209,12 +209,12 @@ def ours(work: Workload, release: ClusterRelease) -> float:
 
 
 def mixed(work: Workload, release: ClusterRelease, folder: Path) -> float:
-    """The real scheduler on our API over HTTP, with our controller."""
+    """Return the real scheduler on our API over HTTP, with our controller."""
     return on_the_real_scheduler(partial(_rate, work=work), release, folder)
 
 
 def theirs(work: Workload, release: ClusterRelease, folder: Path) -> float:
-    """The real control plane."""
+    """Return the real control plane."""
     servers = Servers(release=release)
 
     async def main() -> float:

@@ -71,7 +71,7 @@ def _cost_s(pods: int, *, with_claims: bool) -> float:
 
 
 def _of_a_pod(*, with_claims: bool) -> float:
-    """Milliseconds that one more pod costs."""
+    """Return milliseconds that one more pod costs."""
     few, many = (_cost_s(pods, with_claims=with_claims) for pods in (FEW, MANY))
     return 1000 * (many - few) / (MANY - FEW)
 

@@ -68,7 +68,7 @@ class Listed:
 
 
 async def filter_calls() -> tuple[list[float], list[float]]:
-    """Seconds of each call, by the clock and of this process's own work."""
+    """Return seconds of each call, by the clock and of this process's own work."""
     rng = random.Random(1)
     nodes = [node(number) for number in range(NODES)]
     pods = [pod(number, rng) for number in range(NODES * PODS_PER_NODE)]

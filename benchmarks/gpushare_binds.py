@@ -111,7 +111,7 @@ async def _furnish(kube: KubeApi) -> None:
 
 
 async def _extender(folder: Path, kubeconfig: Path) -> tuple[dict[str, Any], subprocess.Popen[bytes]]:
-    """Its entry in the configuration, and its process, which answers by now."""
+    """Return its entry in the configuration, and its process, which answers by now."""
     certificates: Certificates = make_certificates(folder, time.time())
     with socket.create_server((_LOOPBACK, 0)) as free:
         port = free.getsockname()[1]

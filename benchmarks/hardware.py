@@ -6,7 +6,7 @@ import json
 
 
 def hardware(*, hosts: int, chassis: int = 1, gpus_per_host: int = 4, profile: str = "instant", cpus: int = 64) -> str:
-    """Every host cabled to every chassis of one pool, GPUs spread evenly over the hosts and chassis, as JSON."""
+    """Return every host cabled to every chassis of one pool, GPUs spread evenly over the hosts and chassis, as JSON."""
     ports = {str(n): f"host-{n}" for n in range(1, hosts + 1)}
     total = hosts * gpus_per_host
     devices: list[list[dict[str, str]]] = [[] for _ in range(chassis)]

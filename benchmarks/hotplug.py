@@ -29,7 +29,7 @@ def gpu_count(state: Path) -> int:
 
 
 async def measure() -> tuple[list[float], list[float], list[float]]:
-    """Seconds from attach to visible, to allocatable; and of a bare control request."""
+    """Return seconds from attach to visible, to allocatable; and of a bare control request."""
     scenario = parse_scenario(SCENARIO, shipped("hardware", "demo").parent / "hotplug.yaml")
     cluster = await open_cluster(scenario, RunOptions(time="wall"), seed=1)
     try:

@@ -43,7 +43,7 @@ def scenario(folder: Path) -> Path:
 
 
 async def apply(kube: HttpKube, jobs: int, clients: int) -> tuple[float, float, list[str]]:
-    """Seconds until all are answered, until all have a condition, and what was refused."""
+    """Return seconds until all are answered, until all have a condition, and what was refused."""
     left = iter(range(jobs))
     refused: list[str] = []
     begin = time.monotonic()

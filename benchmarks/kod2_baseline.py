@@ -44,20 +44,20 @@ SHOWN: dict[str, Callable[[Iterable[JobLife]], float]] = {
 
 
 def on_the_stack(key: Key) -> Numbers:
-    """One run of the whole stack."""
+    """Return one run of the whole stack."""
     model, batch, scoring, seed, deadline_s = key
     return _numbers(baseline_lives(model, batch, seed, Scoring(scoring), Assumptions(deadline_s=deadline_s)))
 
 
 def simulated(key: Key) -> Numbers:
-    """The same by the simulator."""
+    """Return the same by the simulator."""
     model, batch, scoring, seed, deadline_s = key
     return _numbers(simulate(model, batch, seed, VARIANTS[scoring], Assumptions(deadline_s=deadline_s)).lives)
 
 
 def rank(key: Key, stack: Numbers, draws: int) -> float:
-    """Where the stack's mean time lies among so many simulations of the same jobs by other chance: from 0 to 1, a half
-    of those that are the same counted."""
+    """Return where the stack's mean time lies among so many simulations of the same jobs by other chance: from 0 to 1,
+    a half of those that are the same counted."""
     model, batch, scoring, seed, deadline_s = key
     given, name = Assumptions(deadline_s=deadline_s), "jct_all_s"
     below = 0.5
@@ -73,7 +73,7 @@ def _numbers(lives: dict[str, JobLife]) -> Numbers:
 
 
 def kept(file: Path | None) -> dict[Key, Numbers]:
-    """What earlier calls have run."""
+    """Return what earlier calls have run."""
     if file is None or not file.exists():
         return {}
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -84,7 +84,7 @@ def kept(file: Path | None) -> dict[Key, Numbers]:
 
 
 def measured(keys: Iterable[Key], file: Path | None) -> dict[Key, Numbers]:
-    """Each of them on the stack."""
+    """Return each of them on the stack."""
     found = kept(file)
     for key in keys:
         if key in found:
@@ -98,7 +98,7 @@ def measured(keys: Iterable[Key], file: Path | None) -> dict[Key, Numbers]:
 
 
 def compared(pairs: list[tuple[Numbers, Numbers]]) -> Iterator[dict[str, Any]]:
-    """For each number the two means, the mean difference, half its interval, and the test."""
+    """Yield them for each number the two means, the mean difference, half its interval, and the test."""
     for name in SHOWN:
         stack, ours = [a[name] for a, _ in pairs], [b[name] for _, b in pairs]
         differences = [b - a for a, b in zip(stack, ours, strict=True)]

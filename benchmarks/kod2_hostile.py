@@ -33,7 +33,7 @@ _HEAD_START_S = 1.0
 
 
 def tfjob(name: str, *, workers: int, cpu: str, steps: int = 60, namespace: str = "default") -> Job:
-    """A job with one server of a core, and so many workers at the least and at the most."""
+    """Return a job with one server of a core, and so many workers at the least and at the most."""
 
     def role(count: int, cores: str) -> Job:
         container = {
@@ -143,19 +143,20 @@ HOSTILE: dict[str, Change] = {
 
 
 def hostile(number: int, change: Change) -> Job:
-    """A job that holds three nodes of ten cores as long as it is thought to run, and would end some day if it did."""
+    """Return a job that holds three nodes of ten cores as long as it is thought to run, and would end some day if it
+    did."""
     job = tfjob(f"hostile-{number}", workers=3, cpu="8", steps=300)
     change(job)
     return job
 
 
 def good(number: int) -> Job:
-    """A job that fits beside no hostile one."""
+    """Return a job that fits beside no hostile one."""
     return tfjob(f"good-{number}", workers=1, cpu="6")
 
 
 def scenario() -> Scenario:
-    """The paper's cluster, with the elastic operator."""
+    """Return the paper's cluster, with the elastic operator."""
     return Scenario.model_validate(
         {
             "apiVersion": "mews/v1",
@@ -184,8 +185,8 @@ async def prepare(kube: KubeApi) -> None:
 
 
 async def run(kube: KubeApi, changes: dict[str, Change], *, within_s: float = WITHIN_S) -> dict[str, str]:
-    """Each hostile job, a good one behind it: what became of each hostile one by then. Raises TimeoutError where a good
-    one does not end."""
+    """Return each hostile job, a good one behind it: what became of each hostile one by then. Raises TimeoutError where
+    a good one does not end."""
     await prepare(kube)
     found: dict[str, str] = {}
     for number, (name, change) in enumerate(changes.items()):

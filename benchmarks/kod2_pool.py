@@ -62,7 +62,7 @@ def hardware(pools: int) -> dict[str, Any]:
 
 
 def tfjob(name: str, draw: random.Random) -> dict[str, Any]:
-    """A job of one server and one to four workers that may become twice as many, most with a GPU each."""
+    """Return a job of one server and one to four workers that may become twice as many, most with a GPU each."""
     workers = draw.randint(1, 4)
     gpus, steps = draw.choice((1, 1, 1, 2)), draw.randint(200, 900)
 
@@ -88,8 +88,8 @@ def tfjob(name: str, draw: random.Random) -> dict[str, Any]:
 
 
 def scenario_document(folder: Path, *, jobs: int, pools: int, seed: int) -> dict[str, Any]:
-    """The scenario: jobs arrive every 5 to 15 s, the operator dies after four tenths of them, a chassis reboots after
-    six tenths."""
+    """Return the scenario: jobs arrive every 5 to 15 s, the operator dies after four tenths of them, a chassis reboots
+    after six tenths."""
     draw = random.Random(seed)
     file = folder / "hardware.yaml"
     file.write_text(yaml.safe_dump(hardware(pools), sort_keys=False), encoding="utf-8")
@@ -116,7 +116,7 @@ def scenario_document(folder: Path, *, jobs: int, pools: int, seed: int) -> dict
 
 
 def run(*, jobs: int, pools: int, seed: int) -> Run:
-    """That scenario in virtual time."""
+    """Return that scenario in virtual time."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = folder / "scenario.yaml"
@@ -126,7 +126,8 @@ def run(*, jobs: int, pools: int, seed: int) -> Run:
 
 
 def gpus_over_time(lines: Iterable[Line]) -> dict[str, Points]:
-    """How many GPUs the containers of each job's pods hold, from the kubelets' allocations until the pods are gone."""
+    """Return how many GPUs the containers of each job's pods hold, from the kubelets' allocations until the pods are
+    gone."""
     held: dict[str, int] = {}
     points: dict[str, Points] = {}
     for line in lines:
@@ -147,7 +148,7 @@ def _note(points: dict[str, Points], held: Mapping[str, int], t: float, pod: str
 
 
 def at(points: Points, t: float) -> int:
-    """How many there are at a time."""
+    """Return how many there are at a time."""
     return next((count for since, count in reversed(points) if since <= t), 0)
 
 

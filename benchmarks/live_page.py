@@ -131,14 +131,14 @@ class CrowdedSession:
 
         @staticmethod
         def exposing() -> tuple[str, ...]:
-            """None."""
+            """Return None."""
             return ()
 
     def __init__(self, crowd: Crowd) -> None:
         self.name, self.journal, self._crowd = "crowd", crowd.journal, crowd
 
     def about(self) -> dict[str, Any]:
-        """As ``/v1/session`` has it."""
+        """Return them as ``/v1/session`` has it."""
         head = {"name": self.name, "cluster": "embedded", "seed": 1, "speed": 1.0, "systems": ["kubecomp"]}
         return {
             **head,
@@ -149,7 +149,7 @@ class CrowdedSession:
         }
 
     async def hardware(self) -> dict[str, Any]:
-        """As ``/v1/hardware`` has it."""
+        """Return them as ``/v1/hardware`` has it."""
         return {"table": {"A": self._crowd.table()}, "hosts": {}, "telemetry": {"A": self._crowd.telemetry()}}
 
 

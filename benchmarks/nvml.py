@@ -28,7 +28,7 @@ not be divided yet."""
 
 
 def calls_per_s(call: Callable[[], Any]) -> float:
-    """How often it can be called in a second, over a quarter of one."""
+    """Return how often it can be called in a second, over a quarter of one."""
     count, begin = 0, time.monotonic()
     while time.monotonic() - begin < SECONDS:
         for _ in range(1000):
@@ -38,7 +38,7 @@ def calls_per_s(call: Callable[[], Any]) -> float:
 
 
 def gpu(number: int) -> NvmlGpu:
-    """One V100 that idles."""
+    """Return one V100 that idles."""
     uuid = f"GPU-{number:08x}-0000-4000-8000-000000000000"
     bus_id = f"0000:{0x40 + number:02x}:00.0"
     return NvmlGpu(index=number, minor=number, bus_id=bus_id, uuid=uuid, profile=PROFILES["V100"])
@@ -50,7 +50,7 @@ def idle() -> NvmlHost:
 
 
 def loaded() -> NvmlHost:
-    """The same, each with a load that changes twice a second."""
+    """Return the same, each with a load that changes twice a second."""
     curve = parse_load({"curve": [[0, 20], [0.5, 80]], "repeat_s": 1})
     gpus = []
     for number in range(GPUS):

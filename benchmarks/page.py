@@ -75,7 +75,7 @@ class Maker:
         return {"device": device, "uuid": f"GPU-{number:032x}", "gpuid": f"0-{device}"}
 
     def make(self, most: int) -> Journal:
-        """All of it."""
+        """Return all of it."""
         write = self.journal.write
         ports = {str(number): host for number, host in enumerate(self._hosts)}
         table = {gpu["device"]: {**gpu, "port": "1", "host": self._at[gpu["gpuid"]]} for gpu in self._gpus}

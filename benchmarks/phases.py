@@ -50,7 +50,7 @@ GPUS_PER_NODE = 4
 
 
 async def opened(inventory: Hardware, *, seed: int = 1) -> EmbeddedCluster:
-    """A whole cluster on the running virtual loop."""
+    """Return a whole cluster on the running virtual loop."""
     scenario = Scenario.model_validate(
         {"apiVersion": "mews/v1", "kind": "Scenario", "metadata": {"name": "phases"}, "hardware": {}}
     )
@@ -62,7 +62,7 @@ async def opened(inventory: Hardware, *, seed: int = 1) -> EmbeddedCluster:
 
 
 async def create(kube: KubeApi, gpus: int) -> Object:
-    """A pod that asks for so many GPUs."""
+    """Return a pod that asks for so many GPUs."""
     container = {"name": "main", "image": "mews/train", "resources": {"limits": {RESOURCE: str(gpus)}}}
     spec = {"schedulerName": "kubecomp-scheduler", "restartPolicy": "Never", "containers": [container]}
     return await kube.create(PODS, {"metadata": {"name": "asks"}, "spec": spec}, namespace="default")
@@ -102,7 +102,7 @@ async def furnished(kube: KubeApi, config: KubeCompConfig, now_s: float) -> None
 
 
 def devices_of(node: int, nodes: int) -> list[str]:
-    """What ``hardware`` puts on that node."""
+    """Return what ``hardware`` puts on that node."""
     return [f"{number:06X}" for number in range(nodes * GPUS_PER_NODE) if number % nodes == node]
 
 
@@ -138,13 +138,13 @@ async def decided(count: int) -> dict[str, float]:
 
 
 async def pools(kube: KubeApi, config: KubeCompConfig) -> int:
-    """How many pools are published."""
+    """Return how many pools are published."""
     there = await kube.list(CONFIGMAPS, namespace=config.namespace)
     return sum(item["metadata"]["name"].startswith(POOL_PREFIX) for item in there.items)
 
 
 def inventory_of(**options: Any) -> Hardware:
-    """The hardware of a benchmark."""
+    """Return the hardware of a benchmark."""
     return parse_hardware(json.loads(hardware(**options)), "benchmark")
 
 

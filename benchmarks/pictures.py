@@ -52,13 +52,13 @@ LAST: dict[str, Any] = {"name": "the third runs, too", "wait": {"pod": {"name": 
 
 
 def scenario() -> str:
-    """The steps as a file, with one that fails."""
+    """Return the steps as a file, with one that fails."""
     return HEAD + "steps:\n" + "".join(f"  - {json.dumps(step)}\n" for step in (*STEPS, {**LAST, "timeout": 20}))
 
 
 @contextmanager
 def session(folder: Path) -> Iterator[str]:
-    """The address of the page of a session in which the steps were done."""
+    """Provide the address of the page of a session in which the steps were done."""
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
     command = [*MEWS, "up", "--name", "lab", "--json", "--wait", "devices", "--speed", "10", "--dir", str(folder / "d")]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

@@ -71,7 +71,7 @@ def _cpu_ms() -> float:
 
 
 def start_ms(*, own: bool) -> float:
-    """Milliseconds of CPU of one start and its end; ``own``: with a root and a network of its own."""
+    """Return milliseconds of CPU of one start and its end; ``own``: with a root and a network of its own."""
 
     async def main(folder: Path) -> float:
         runtime = ProcessRuntime(folder, roots=_roots(folder, network=True) if own else None)
@@ -123,7 +123,7 @@ def _deployment() -> Object:
 
 
 def _many(folder: Path) -> tuple[float, float]:
-    """Seconds until all pods are ready, and from a kill until nothing is left of them."""
+    """Return seconds until all pods are ready, and from a kill until nothing is left of them."""
     images, before = folder / "images.yaml", _namespaces()
     images.write_text(yaml.safe_dump({"images": {"bench/app": {"process": list(_PROGRAM)}}}))
     argv = [sys.executable, "-m", "mews.harness.cli", "up", "--json", "--stack", "none", "--dir", str(folder / "up")]

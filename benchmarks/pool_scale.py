@@ -58,7 +58,8 @@ steps:
 
 
 def pool(hosts: int, chassis: int = 0) -> dict[str, Any]:
-    """A hardware file: a chassis and a pool for every four hosts, or so many chassis of one pool for all hosts."""
+    """Return a hardware file: a chassis and a pool for every four hosts, or so many chassis of one pool for all
+    hosts."""
     names = [f"host-{number}" for number in range(1, hosts + 1)]
     share = 1 if chassis else HOSTS_PER_CHASSIS
     boxes: list[dict[str, Any]] = []
@@ -95,7 +96,7 @@ def pool(hosts: int, chassis: int = 0) -> dict[str, Any]:
 
 
 def measure(hosts: int, chassis: int = 0) -> dict[str, float]:
-    """Seconds of CPU, of loading and running, and the most memory that this process ever had."""
+    """Return seconds of CPU, of loading and running, and the most memory that this process ever had."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "hardware.json").write_text(json.dumps(pool(hosts, chassis)), "utf-8")
         (Path(folder) / "scenario.yaml").write_text(SCENARIO, "utf-8")
@@ -108,7 +109,7 @@ def measure(hosts: int, chassis: int = 0) -> dict[str, float]:
 
 
 def apart(*sizes: int) -> dict[str, float]:
-    """The same in a process of its own, so that the memory is that run's."""
+    """Return the same in a process of its own, so that the memory is that run's."""
     argv = [sys.executable, "-m", "benchmarks.pool_scale", *map(str, sizes)]
     done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, cwd=ROOT)
     found: dict[str, float] = json.loads(done.stdout)

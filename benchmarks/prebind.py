@@ -65,7 +65,7 @@ class PreBindTimes(Struct, frozen=True):
     cpu_s: float
 
     def quantile_s(self, share: float) -> float:
-        """The time by which so many are bound."""
+        """Return the time by which so many are bound."""
         return self.bound_s[min(int(share * len(self.bound_s)), len(self.bound_s) - 1)]
 
 
@@ -133,7 +133,7 @@ class _Pool:
                 group.create_task(part)
 
     async def all_bound(self) -> list[float]:
-        """When each pod was bound, once all are."""
+        """Return when each pod was bound, once all are."""
         await self._all_bound.wait()
         return sorted(self._bound.values())
 
@@ -185,12 +185,12 @@ def ours(work: Attaching, release: str = RELEASE) -> PreBindTimes:
 
 
 def theirs(work: Attaching, folder: Path, release: str = RELEASE) -> PreBindTimes:
-    """The real scheduler on our API over HTTP, with our controller, in wall-clock time."""
+    """Return the real scheduler on our API over HTTP, with our controller, in wall-clock time."""
     return on_the_real_scheduler(partial(_times, work=work), cluster_release(release), folder)
 
 
 def _apart(argument: str) -> dict[str, Any]:
-    """One of both in a process of its own: its times, and the MiB that the process took at most."""
+    """Return one of both in a process of its own: its times, and the MiB that the process took at most."""
     argv = (sys.executable, "-m", "benchmarks.prebind", argument)
     found: dict[str, Any] = json.loads(subprocess.run(argv, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
     return found

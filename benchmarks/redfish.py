@@ -46,14 +46,14 @@ class Place:
     headers: dict[str, str] = field(default_factory=dict)
 
     def connection(self) -> http.client.HTTPConnection:
-        """One more."""
+        """Return one more."""
         port = urlsplit(self.base).port or 80
         if self.base.startswith("http://"):
             return http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         return http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=self.trusted)
 
     def fetch(self, path: str) -> bytes:
-        """A resource."""
+        """Return a resource."""
         request = urllib.request.Request(self.base + path, headers=self.headers)
         with urllib.request.urlopen(request, context=self.trusted) as answer:
             return bytes(answer.read())
@@ -69,13 +69,13 @@ def log_in(place: Place, password: str) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         return int(taken.getsockname()[1])
 
 
 def answers(place: Place) -> bool:
-    """Whether somebody answers there."""
+    """Return whether somebody answers there."""
     try:
         connection = place.connection()
         connection.connect()
@@ -156,7 +156,7 @@ def theirs(folder: Path, place: Place, paths: Mapping[str, str], tls: Mapping[st
 
 @contextmanager
 def quiet_process(*argv: str) -> Iterator[None]:
-    """A child that says every request."""
+    """Provide a child that says every request."""
     child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield

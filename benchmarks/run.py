@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _run(name: str) -> bool:
-    """One benchmark; what goes wrong in it is printed, and does not end the others."""
+    """Return one benchmark; what goes wrong in it is printed, and does not end the others."""
     try:
         importlib.import_module(f"benchmarks.{name}").main()
     except Exception:  # noqa: BLE001 - whatever it was, the others can still be measured

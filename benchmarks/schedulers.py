@@ -52,7 +52,7 @@ def on_our_scheduler(measure: Measure[Measured], release: ClusterRelease) -> Mea
 
 
 def on_the_real_scheduler(measure: Measure[Measured], release: ClusterRelease, folder: Path) -> Measured:
-    """The real scheduler on our API over HTTP, with our controller, in wall-clock time."""
+    """Return the real scheduler on our API over HTTP, with our controller, in wall-clock time."""
 
     async def main() -> Measured:
         clock = Clock.wall()

@@ -81,7 +81,7 @@ def trace(
     cpu: str = "600.0",
     memory: str = "29.3",
 ) -> Path:
-    """So many tasks in the published columns."""
+    """Return so many tasks in the published columns."""
     rng, at_s = random.Random(1), 0.0
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -95,7 +95,7 @@ def trace(
 
 
 def play(path: Path, hardware: Path, pools: int, policy: str, rounds: int = 1) -> TracePlay:
-    """The fastest of some plays of the trace."""
+    """Return the fastest of some plays of the trace."""
     machines = repeated(load_hardware(file_of("hardware", hardware)), pools)
     plan = SimulationPlan(path, PAI2020, machines)
     found, start_s = find_policy(policy), time.process_time()
@@ -174,7 +174,7 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
 
 
 def _simulated_runs(path: Path, mode: str) -> tuple[list[dict[str, Any]], float]:
-    """The metrics of eight seeds, and CPU seconds of one."""
+    """Return the metrics of eight seeds, and CPU seconds of one."""
     played = trace_of_scenario(path)
     plan, policy, found = played.plan, find_policy(played.policy), list[dict[str, Any]]()
     began_s = time.process_time()

@@ -41,7 +41,7 @@ def deployment(name: str) -> dict[str, Any]:
 
 
 def resident_mib(pid: int) -> float:
-    """What a process holds now."""
+    """Return what a process holds now."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
@@ -77,7 +77,7 @@ async def churn(kube: HttpKube, pid: int, lasts_s: float) -> tuple[list[float], 
 
 
 def slope_mib_per_min(sizes: list[float]) -> float:
-    """Of the line that fits sizes taken every half minute best; 0 for a single one."""
+    """Return that of the line that fits sizes taken every half minute best; 0 for a single one."""
     return linear_regression([_SAY_S / 60 * n for n in range(len(sizes))], sizes).slope if len(sizes) > 1 else 0.0
 
 

@@ -42,7 +42,7 @@ TARGET_S = 20.0
 
 
 def measured(name: str) -> list[dict[str, str]]:
-    """The rows of a run; none where the data is not here."""
+    """Return the rows of a run; none where the data is not here."""
     folder = os.environ.get("MEWS_DATA_DIR")
     if folder is None:
         return []
@@ -72,7 +72,7 @@ def jobs_of(lines: Sequence[Any]) -> dict[str, tuple[float, str]]:
 
 
 def replay(name: str, seeds: Sequence[int], mode: str = "public") -> list[dict[str, Any]]:
-    """One mapping a seed: metrics, waits and nodes in the order of the jobs."""
+    """Return one mapping a seed: metrics, waits and nodes in the order of the jobs."""
     path = ROOT / "scenarios" / "testbed" / f"{name.removeprefix('testbed-')}.yaml"
     scenario = load_scenario(path, [f"stack.kubecomp.mode={mode}"])
     found = []
@@ -84,7 +84,7 @@ def replay(name: str, seeds: Sequence[int], mode: str = "public") -> list[dict[s
 
 
 def averaged(runs: Sequence[dict[str, Any]], metric: str) -> tuple[float, dict[tuple[str, ...], list[float]]]:
-    """The mean over the outcomes of the first job's toss, each outcome once; and what belongs to each."""
+    """Return the mean over the outcomes of the first job's toss, each outcome once; and what belongs to each."""
     outcomes: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for run in runs:
         outcomes[tuple(node for _, node in run["jobs"].values())].append(run["metrics"][metric])
@@ -106,7 +106,8 @@ def waits_of(runs: Sequence[dict[str, Any]], rows: Sequence[dict[str, str]]) -> 
 
 
 def own_distance(runs: Sequence[dict[str, Any]], rows: Sequence[dict[str, str]]) -> float:
-    """How far one of our runs lies from all others, on average: below that no single run can be expected to come."""
+    """Return how far one of our runs lies from all others, on average: below that no single run can be expected to
+    come."""
     waits = [waits_of([run], rows) for run in runs]
     others = ([wait for other in waits if other is not own for wait in other] for own in waits)
     return fmean(distance(rest, own) for rest, own in zip(others, waits, strict=True))

@@ -25,7 +25,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def _processes(root: int) -> Iterator[tuple[int, float]]:
-    """A process and all below it: pid, seconds of the processor so far."""
+    """Yield a process and all below it: pid, seconds of the processor so far."""
     parents: dict[int, tuple[int, float]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -42,7 +42,7 @@ def _processes(root: int) -> Iterator[tuple[int, float]]:
 
 
 def once() -> tuple[float, float, float]:
-    """Seconds until it is ready, those of the processor until then, seconds from SIGTERM to its end."""
+    """Return seconds until it is ready, those of the processor until then, seconds from SIGTERM to its end."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         env["XDG_RUNTIME_DIR"] = folder

@@ -90,7 +90,7 @@ class Server:
         self._connection = http.client.HTTPSConnection(address, context=ssl._create_unverified_context())
 
     def ask(self, method: str, path: str, body: Any = None, accept: str = "application/json") -> Any:
-        """The answer's JSON."""
+        """Return the answer's JSON."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Accept": accept}
         self._connection.request(method, path, None if body is None else json.dumps(body), headers)
         return json.loads(self._connection.getresponse().read())
@@ -130,7 +130,7 @@ class Listener:
         self._authority = base64.b64encode(certificate.read_bytes()).decode()
 
     def configuration(self) -> Body:
-        """What makes the server call: for objects whose names begin with zz."""
+        """Return what makes the server call: for objects whose names begin with zz."""
         ours = "request.name.startsWith('zz') || (has(object.metadata.name) && object.metadata.name.startsWith('zz'))"
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["CREATE"], "scope": "*"}
         url = f"https://127.0.0.1:{self._server.server_port}/"
@@ -152,7 +152,7 @@ def short(name: str) -> str:
 
 
 def read_types(server: Server) -> dict[str, Body]:
-    """All structs of the server's OpenAPI: fields with type, lists, patches, enums, defaults."""
+    """Return all structs of the server's OpenAPI: fields with type, lists, patches, enums, defaults."""
     schemas: dict[str, Body] = {}
     for path in server.ask("GET", "/openapi/v3")["paths"]:
         if re.search(r"^api.*/v\d", path):
@@ -214,7 +214,8 @@ Place = tuple[str, Body, list[tuple[str, str]]]
 
 # Complex: two passes over one table: the kinds, then the way to each struct.
 def places(server: Server, types: Mapping[str, Body]) -> dict[str, Place]:  # noqa: C901
-    """For each struct the shortest way to it from a kind that can be created; Pods and Deployments first."""
+    """Return them for each struct the shortest way to it from a kind that can be created; Pods and Deployments
+    first."""
     roots = {}
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     for start in ("/api", "/apis"):
@@ -253,7 +254,7 @@ def _unwrapped(type_: str) -> tuple[str, str]:
 
 
 def said_at(place: Place, value: Any, name: str | None) -> Body:
-    """An object that says the value at the place, and nothing else."""
+    """Return an object that says the value at the place, and nothing else."""
     _, head, way = place
     for field, wraps in reversed(way):
         for wrap in reversed(wraps):
@@ -267,7 +268,7 @@ def said_at(place: Place, value: Any, name: str | None) -> Body:
 
 
 def found_at(place: Place, obj: Any) -> Any:
-    """What an object holds at the place."""
+    """Return what an object holds at the place."""
     for field, wraps in place[2]:
         obj = (obj or {}).get(field)
         for wrap in wraps:
@@ -334,7 +335,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def line_of(ref: str, name: str, field: Body, struct: Body) -> str:
-    """The words of a field."""
+    """Return the words of a field."""
     type_, key = field["type"], f"{ref}.{name}"
     is_struct = type_ not in SCALARS and type_[:2] not in ("[]", "{}")
     absent, kept = struct.get("absent"), struct.get("kept", {})
@@ -385,7 +386,7 @@ def _text(value: Any) -> str:
 
 
 def go_name(type_: str) -> str:
-    """The Go type that a type has if nothing else is known."""
+    """Return the Go type that a type has if nothing else is known."""
     if type_[:2] in ("[]", "{}"):
         return ("[]" if type_[0] == "[" else "map[string]") + go_name(type_[2:])
     return GO.get(type_, type_.rpartition("/")[2])

@@ -184,7 +184,7 @@ def imports() -> dict[str, list[str]]:
 
 
 def box_of(module: str) -> str:
-    """The title of the box that a module is drawn in.
+    """Return the title of the box that a module is drawn in.
 
     Raises LookupError for one that is in none: a new top module needs a place.
     """
@@ -207,7 +207,7 @@ def arrows(imported: Mapping[str, Iterable[str]]) -> set[Arrow]:
 
 
 def implied(drawn: set[Arrow]) -> set[Arrow]:
-    """Those that a way over other arrows says already."""
+    """Return those that a way over other arrows says already."""
 
     def reachable(start: str, without: Arrow) -> set[str]:
         seen: set[str] = set()
@@ -224,12 +224,12 @@ def implied(drawn: set[Arrow]) -> set[Arrow]:
 
 
 def arrows_in(svg: str) -> set[Arrow]:
-    """The arrows that a drawing has."""
+    """Return the arrows that a drawing has."""
     return set(re.findall(r'<path class="\w+" data-from="([^"]+)" data-to="([^"]+)"', svg))
 
 
 def drawing(drawn: set[Arrow]) -> str:
-    """The SVG."""
+    """Return the SVG."""
     thin = implied(drawn)
     ordered = sorted(drawn, key=lambda arrow: (arrow not in thin, arrow))
     lines = [
@@ -257,7 +257,7 @@ def drawing(drawn: set[Arrow]) -> str:
 
 
 def _path(arrow: Arrow, name: str) -> str:
-    """From the nearer edge of one box to that of the other, a little bent where both stand in one row."""
+    """Return it from the nearer edge of one box to that of the other, a little bent where both stand in one row."""
     one, other = BOXES[arrow[0]], BOXES[arrow[1]]
     if one.y == other.y:
         side = 1 if other.x > one.x else -1

@@ -30,7 +30,7 @@ JUDGED_S = 300.0
 
 @contextmanager
 def served(wrong: str, folder: Path) -> Iterator[str]:
-    """A chassis' address."""
+    """Provide a chassis' address."""
     options = ["--wrong", wrong] if wrong else []
     command = [*MEWS, "serve", "--dialect", "h3api", *options]
     server = subprocess.Popen(command, env=environment(folder), stdout=subprocess.PIPE, text=True, encoding="utf-8")
@@ -45,7 +45,7 @@ def served(wrong: str, folder: Path) -> Iterator[str]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """This one, with all state below that folder."""
+    """Return this one, with all state below that folder."""
     return {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
 
 
@@ -75,7 +75,7 @@ def complaints(wrong: str, code: int, verdict: str, folder: Path) -> Iterator[st
 
 
 def main() -> int:
-    """All cases; 1 where something is not as it must be."""
+    """Return all cases; 1 where something is not as it must be."""
     wrongs = 0
     for wrong, code, verdict in CASES:
         with tempfile.TemporaryDirectory(prefix="mews-elsewhere-") as folder:

@@ -32,7 +32,7 @@ class ImageError(Exception):
 
 
 def base_image() -> str:
-    """The base image that the environment names, or the usual one."""
+    """Return the base image that the environment names, or the usual one."""
     return os.environ.get(BASE_VARIABLE) or DEFAULT_BASE
 
 

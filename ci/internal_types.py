@@ -37,7 +37,7 @@ _FIELD = re.compile(r"^\t(?:([A-Z]\w*(?:, [A-Z]\w*)*)\s+)?([*\[\]\w.]+)(?:\s+`[^
 
 
 def structs(package: str, text: str) -> Iterator[tuple[str, str]]:
-    """Each type of a file with its fields: ``Name:Type`` in order; an embedded one has no name."""
+    """Yield each type of a file with its fields: ``Name:Type`` in order; an embedded one has no name."""
     bare = re.sub(r"[ \t]*//.*$", "", text, flags=re.MULTILINE)
     for name, type_ in _NAMED.findall(bare):
         yield f"{package}.{name}", "=" + _qualified(package, type_)

@@ -42,7 +42,7 @@ class _Field(ctypes.Structure):
 
 
 def names() -> dict[int, str]:
-    """The header's identifiers by number."""
+    """Return the header's identifiers by number."""
     lines = (FOLDER / "fields.txt").read_text(encoding="utf-8").splitlines()
     return {int(number): name for number, name in (line.split() for line in lines if line)}
 
@@ -73,7 +73,7 @@ def asked(model: str) -> Iterator[tuple[int, int]]:
 
 
 def answers() -> str:
-    """A line for each identifier: its name, then the generations that answer it."""
+    """Return a line for each identifier: its name, then the generations that answer it."""
     found: dict[int, list[str]] = {number: [] for number in names()}
     for generation, model in GENERATIONS.items():
         command = [sys.executable, "-m", "ci.nvml_fields", model]

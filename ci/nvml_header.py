@@ -122,7 +122,7 @@ def _structs(plain: str) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _members(text: str, handles: set[str]) -> Iterator[tuple[str, str]]:
-    """Those of one declaration, which may have several."""
+    """Yield those of one declaration, which may have several."""
     outer = re.sub(r"\{.*\}", " ", text, flags=re.DOTALL)
     outer = re.sub(r"\(\*(\w+)\)\s*\(.*\)", r"* \1", outer, flags=re.DOTALL)  # a pointer to a function
     handle = any(re.search(rf"\b{each}\b", outer) for each in handles)
@@ -136,7 +136,7 @@ def _members(text: str, handles: set[str]) -> Iterator[tuple[str, str]]:
 def _compiled(
     header: str, structs: Mapping[str, Mapping[str, str]], versions: Mapping[str, str], numbers: Sequence[str]
 ) -> list[str]:
-    """What a program that includes the header prints: a line a number, a struct and a version."""
+    """Return what a program that includes the header prints: a line a number, a struct and a version."""
     lines = ["#include <stdio.h>", "#include <stddef.h>", f'#include "{header}"', "int main(void) {"]
     lines += [f'printf("%zu\\n", sizeof({name}));' for name in numbers]
     for name, members in structs.items():

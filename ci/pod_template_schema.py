@@ -44,7 +44,7 @@ LEAVES: dict[str, dict[str, Any]] = {
 
 
 def schema_of(type_: str) -> dict[str, Any]:
-    """The structural schema of a type."""
+    """Return the structural schema of a type."""
     if type_.startswith("[]"):
         return {"type": "array", "items": schema_of(type_[2:])}
     if type_.startswith("{}"):
@@ -59,7 +59,7 @@ def schema_of(type_: str) -> dict[str, Any]:
 
 
 def text() -> str:
-    """The file's."""
+    """Return the file's."""
     return json.dumps(schema_of("core/v1.PodTemplateSpec"), sort_keys=True, separators=(",", ":")) + "\n"
 
 

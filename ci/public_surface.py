@@ -37,7 +37,7 @@ _ADVICE = "describe the change in CHANGELOG.md, then run: python -m ci.public_su
 
 
 def surface() -> list[str]:
-    """All of it, sorted."""
+    """Return all of it, sorted."""
     return sorted({*_commands(), *_exit_codes(), *_files(), *_pytest(), *_python(), *_journal(), *_systems()})
 
 
@@ -108,24 +108,24 @@ def _sources() -> Iterator[str]:
 
 
 def unreleased(changelog: str) -> str:
-    """The section of the CHANGELOG that names what the next release changes."""
+    """Return the section of the CHANGELOG that names what the next release changes."""
     found = re.search(r"^## Unreleased\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     return found[1].strip() if found else ""
 
 
 def digest_of(section: str) -> str:
-    """By which the record knows the section that it was made with."""
+    """Return it by which the record knows the section that it was made with."""
     return hashlib.sha256(section.encode()).hexdigest()[:16]
 
 
 def undescribed(gone: Iterable[str], section: str) -> list[str]:
-    """What has gone, and is not named between backticks in the section."""
+    """Return what has gone, and is not named between backticks in the section."""
     named = " ".join(re.findall(r"`([^`]+)`", section))
     return [item for item in gone if not re.search(rf"(?<![\w-]){re.escape(_word(item))}(?![\w-])", named)]
 
 
 def _word(item: str) -> str:
-    """What a reader looks for: the option in full, the key, the field, the value."""
+    """Return what a reader looks for: the option in full, the key, the field, the value."""
     text = (item.rpartition(": ")[2] or item).partition(" (")[0].partition("(")[0]
     if text.startswith("-"):
         return max(re.findall(r"--?[\w-]+", text.partition(" <")[0]), key=len)
@@ -135,7 +135,7 @@ def _word(item: str) -> str:
 
 
 def difference(recorded: str, changelog: str) -> str:
-    """What is wrong with the record, "" where nothing is; otherwise lines with what to do."""
+    """Return what is wrong with the record, "" where nothing is; otherwise lines with what to do."""
     head, *before = recorded.splitlines()
     now, section = surface(), unreleased(changelog)
     gone, new = [each for each in before if each not in set(now)], [each for each in now if each not in set(before)]

@@ -39,7 +39,7 @@ class ReleaseError(Exception):
 
 
 def notes(changelog: str, version: str) -> str:
-    """The section of that version, without its heading.
+    """Return the section of that version, without its heading.
 
     Raises ReleaseError for a version that has none, or an empty one.
     """
@@ -77,7 +77,7 @@ def _run(argv: list[str], **more: str) -> None:
 
 
 def metadata_of(file: Path) -> Message:
-    """The metadata that an index reads."""
+    """Return the metadata that an index reads."""
     if file.suffix == ".whl":
         with zipfile.ZipFile(file) as archive:
             [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -90,7 +90,7 @@ def metadata_of(file: Path) -> Message:
 
 
 def complaints(file: Path, metadata: Message, version: str) -> Iterator[str]:
-    """What an index would refuse, or show wrongly."""
+    """Yield what an index would refuse, or show wrongly."""
     for key, wanted in (("Name", DISTRIBUTION), ("Version", version), ("License-Expression", "Apache-2.0")):
         if metadata[key] != wanted:
             yield f"{file.name}: {key}: {metadata[key]!r}: must be {wanted}"
@@ -109,7 +109,7 @@ def complaints(file: Path, metadata: Message, version: str) -> Iterator[str]:
 
 
 def missing(folder: Path, version: str, kinds: tuple[str, ...] = KINDS) -> list[str]:
-    """The files of a release that are not there."""
+    """Return the files of a release that are not there."""
     name = f"{DISTRIBUTION.replace('-', '_')}-{version}"
     tags = {kind: f"*manylinux*_{kind}" for kind in kinds} | ({"pure": "any"} if "pure" in kinds else {})
     wanted = [f"{name}.tar.gz", *(f"{name}-py3-none-{tag}.whl" for tag in tags.values())]
@@ -117,14 +117,14 @@ def missing(folder: Path, version: str, kinds: tuple[str, ...] = KINDS) -> list[
 
 
 def check(folder: Path, version: str, kinds: tuple[str, ...] = KINDS) -> list[str]:
-    """What is wrong with the files of a folder, a line each."""
+    """Return what is wrong with the files of a folder, a line each."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".whl", ".gz"))
     found = [f"{pattern}: was not built" for pattern in missing(folder, version, kinds)]
     return found + [line for file in files for line in complaints(file, metadata_of(file), version)]
 
 
 def upload_list(folder: Path) -> Iterator[str]:
-    """A line for each file that would be uploaded."""
+    """Yield a line for each file that would be uploaded."""
     for file in sorted(path for path in folder.iterdir() if path.suffix in (".whl", ".gz")):
         yield f"would upload {file.name}  {file.stat().st_size:,} bytes  sha256:{_sha256(file)}"
 
@@ -142,7 +142,7 @@ def dry_run() -> None:
 
 
 def feedstock_recipe(recipe: str, sdist: Path, version: str) -> str:
-    """The conda recipe with the released sdist as its source, in place of the checkout.
+    """Return the conda recipe with the released sdist as its source, in place of the checkout.
 
     Raises ReleaseError for a recipe without that source.
     """

@@ -136,7 +136,7 @@ def _group_names(sources: Sources) -> dict[str, str]:
 
 
 def served(sources: Sources) -> list[str]:
-    """The versions that are served by default (pkg/controlplane/instance.go)."""
+    """Return the versions that are served by default (pkg/controlplane/instance.go)."""
     text = sources.text("kubernetes", "pkg/controlplane/instance.go")
     aliases, names = _imports(text), _group_names(sources)
     found = {*_ALWAYS}
@@ -147,7 +147,7 @@ def served(sources: Sources) -> list[str]:
 
 
 def groups(sources: Sources) -> list[str]:
-    """The groups in the order in which discovery lists them."""
+    """Return the groups in the order in which discovery lists them."""
     file = sources.module("kubernetes") / "api/discovery/aggregated_v2.json"
     return ["", *(item["metadata"]["name"] for item in json.loads(file.read_text(encoding="utf-8"))["items"])]
 
@@ -203,7 +203,7 @@ def _kind_words(version: str, member: Mapping[str, Any], subresources: list[str]
 
 
 def _stored_version(version: str, member: Mapping[str, Any]) -> str:
-    """Where it is another: discovery tells it as a hash of group, version and kind."""
+    """Return where it is another: discovery tells it as a hash of group, version and kind."""
     group, _, own = version.rpartition("/")
     for candidate in (own, *(f"v{major}{stage}" for major in (1, 2) for stage in _STAGES)):
         text = f"{group}/{candidate}/{member['kind']}"
@@ -268,7 +268,7 @@ class Full:
 
 
 def _expanded(group: str, structs: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """With the lines of types that are written as another version's."""
+    """Return them with the lines of types that are written as another version's."""
     found = {}
     for name, lines in structs.items():
         version, _, bare = name.partition(".")

@@ -17,7 +17,7 @@ class Sources:
         self._folder = Path(cache, "k8s.io")
 
     def module(self, name: str) -> Path:
-        """The folder of a module; those beside k8s.io/kubernetes are v0.MINOR.PATCH."""
+        """Return the folder of a module; those beside k8s.io/kubernetes are v0.MINOR.PATCH."""
         version = self.version if name == "kubernetes" else self.version.replace("v1.", "v0.")
         folder = self._folder / f"{name}@{version}"
         if not folder.is_dir():
@@ -25,12 +25,12 @@ class Sources:
         return folder
 
     def text(self, module: str, path: str) -> str:
-        """A file of a module, "" where that version has none."""
+        """Return a file of a module, "" where that version has none."""
         file = self.module(module) / path
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
     def protobuf(self) -> list[Path]:
-        """The folders that hold the published generated.proto files."""
+        """Return the folders that hold the published generated.proto files."""
         return [
             self.module("api"),
             *(self.module(name) / "pkg" for name in ("apimachinery", "apiextensions-apiserver", "kube-aggregator")),

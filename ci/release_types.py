@@ -48,7 +48,7 @@ class GoField:
         self.within = ""
 
     def of(self, embedded: str) -> GoField:
-        """The field as a struct has it that embeds its own."""
+        """Return the field as a struct has it that embeds its own."""
         found = copy(self)
         found.within = f"{embedded}.{self.within}".rstrip(".")
         return found
@@ -64,7 +64,7 @@ class Published:
             self._files[path] = file
 
     def ask(self, _method: str, path: str) -> Any:
-        """The index, or a document."""
+        """Return the index, or a document."""
         if path == "/openapi/v3":
             return {"paths": dict.fromkeys(self._files)}
         return json.loads(self._files[path.removeprefix("/openapi/v3/")].read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def go_fields(sources: Sources, group: str, version: str) -> dict[str, dict[str,
 
 
 def _whole(name: str, found: Mapping[str, dict[str, GoField]], embedded: Mapping[str, list[str]]) -> dict[str, GoField]:
-    """The fields of a struct, with those of the ones that it embeds."""
+    """Return the fields of a struct, with those of the ones that it embeds."""
     taken = {}
     for other in embedded[name]:
         if other in found:
@@ -186,7 +186,7 @@ def _words(  # noqa: C901
 
 
 def _names_embedded(sources: Sources) -> bool:
-    """Whether the decoder names embedded structs in its paths, as sigs.k8s.io/json does since July 2025."""
+    """Return whether the decoder names embedded structs in its paths, as sigs.k8s.io/json does since July 2025."""
     found = re.search(r"sigs\.k8s\.io/json v0\.0\.0-(\d{8})", sources.text("kubernetes", "go.mod"))
     return found is not None and found[1] >= "20250730"
 
@@ -199,7 +199,7 @@ def _enum(go: GoField | None, own: Mapping[str, str], core: Mapping[str, str]) -
 
 
 def _shown(type_: str, go: GoField, is_struct: bool) -> str:
-    """What an empty field shows: ``keep``, ``null``, nothing; ``ptr`` where empty is not absent."""
+    """Return what an empty field shows: ``keep``, ``null``, nothing; ``ptr`` where empty is not absent."""
     if go.pointer:
         scalar = not is_struct and type_[:2] not in ("[]", "{}") and type_ not in ("any", "raw", "time", "microtime")
         return "null" if not go.omitted else "ptr" if scalar else ""
@@ -211,7 +211,7 @@ def _shown(type_: str, go: GoField, is_struct: bool) -> str:
 
 
 def _go_type(go: str, version: str) -> str:
-    """A Go type as the decoder prints it: types of the package itself bear its version."""
+    """Return a Go type as the decoder prints it: types of the package itself bear its version."""
     head, _, name = re.fullmatch(r"((?:\*|\[\]|map\[[\w.]+\])*)()([\w.]+)", go).groups()  # type: ignore[union-attr]
     head = re.sub(r"map\[([A-Z]\w*)\]", rf"map[{version}.\1]", head)
     name = {"byte": "uint8"}.get(name, name)
@@ -261,7 +261,7 @@ _ORDER = (
 
 
 def words_of(line: str) -> Words:
-    """The words of a line by their keys; ``type`` is the first, but for a struct's own line."""
+    """Return the words of a line by their keys; ``type`` is the first, but for a struct's own line."""
     first, *rest = line.split()
     words = [first, *rest]
     found: Words = {}
@@ -274,7 +274,7 @@ def words_of(line: str) -> Words:
 
 
 def line_of(words: Mapping[str, str]) -> str:
-    """The line of words, in the order that all lines have."""
+    """Return the line of words, in the order that all lines have."""
     shown = []
     for key in _ORDER:
         if key == "type" and key in words:
@@ -285,7 +285,7 @@ def line_of(words: Mapping[str, str]) -> str:
 
 
 def carried(measured: Table, before: Mapping[str, Any], after: Mapping[str, Any]) -> Table:
-    """The lines of a later release: what its sources changed, on what was measured of the first."""
+    """Return the lines of a later release: what its sources changed, on what was measured of the first."""
     found: Table = {}
     for ref, fields in after.items():
         group, _, name = ref.partition("/")
@@ -308,7 +308,7 @@ def carried(measured: Table, before: Mapping[str, Any], after: Mapping[str, Any]
 
 
 def difference(base: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes ``full`` of ``base``: new and other members, None for those that are gone."""
+    """Return what makes ``full`` of ``base``: new and other members, None for those that are gone."""
     found: dict[str, Any] = {name: None for name in base if name not in full}
     for name, value in full.items():
         former = base.get(name)

@@ -51,7 +51,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _named(entry: Any) -> Iterator[str]:
-    """All pages that the navigation names."""
+    """Yield all pages that the navigation names."""
     if isinstance(entry, str):
         yield entry
     for inner in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ():
@@ -91,7 +91,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _listing(name: str) -> str:
-    """A folder of examples as a page."""
+    """Return a folder of examples as a page."""
     parts = [f"# {name}"]
     for path in sorted((DOCS / name).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:

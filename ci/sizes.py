@@ -27,7 +27,7 @@ _NOT_COUNTED = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel"
 
 
 def needed(extras: Collection[str]) -> list[Distribution]:
-    """The installed distributions that ours leads to with those extras, itself left out.
+    """Return the installed distributions that ours leads to with those extras, itself left out.
 
     Raises PackageNotFoundError.
     """
@@ -54,18 +54,18 @@ def _applies(requirement: Requirement, extras: Collection[str]) -> bool:
 
 
 def bytes_of(held: Distribution) -> int:
-    """What its files weigh, compiled modules left out."""
+    """Return what its files weigh, compiled modules left out."""
     return _weight(Path(str(held.locate_file(file))) for file in held.files or ())
 
 
 def our_bytes() -> int:
-    """The package as a wheel installs it, with the compiled library."""
+    """Return the package as a wheel installs it, with the compiled library."""
     compiled = library.library_path().parent
     return _weight([*(path for _, path in sources()), *(compiled / name for name in PRODUCTS)])
 
 
 def folder_bytes(folder: Path) -> int:
-    """What a site-packages folder weighs, but for the installer itself."""
+    """Return what a site-packages folder weighs, but for the installer itself."""
     tops = [top for top in folder.iterdir() if top.name.partition("-")[0] not in _NOT_COUNTED]
     return _weight(path for top in tops for path in ([top] if top.is_file() else top.rglob("*")))
 

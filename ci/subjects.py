@@ -44,7 +44,7 @@ exit 0
 
 
 def faults(subject: str) -> Iterator[str]:
-    """What is wrong with a subject, a phrase each; none for subjects that git writes itself."""
+    """Yield what is wrong with a subject, a phrase each; none for subjects that git writes itself."""
     if _MADE_BY_GIT.match(subject):
         return
     if len(subject) > MOST:
@@ -59,7 +59,7 @@ def faults(subject: str) -> Iterator[str]:
 
 
 def subject_of(message: str) -> str:
-    """The first line of a message that git keeps; "" for an empty message, which git refuses itself."""
+    """Return the first line of a message that git keeps; "" for an empty message, which git refuses itself."""
     kept = message.partition(_SCISSORS)[0].splitlines()
     return next((line.strip() for line in kept if line.strip() and not line.startswith("#")), "")
 
@@ -100,7 +100,7 @@ def install(folder: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """What git prints; "" where git fails or is missing."""
+    """Return what git prints; "" where git fails or is missing."""
     try:
         done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, encoding="utf-8")
     except OSError:

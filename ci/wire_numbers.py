@@ -36,7 +36,7 @@ def messages(folders: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
 
 
 def _line(package: str, body: str, known: Collection[str] | None) -> str:
-    """The numbers of one struct's fields."""
+    """Return the numbers of one struct's fields."""
     words = []
     for match in sorted([*_FIELD.finditer(body), *_MAP.finditer(body)], key=lambda match: int(match["number"])):
         name_ = _json_name(match["name"], known or ())
@@ -48,7 +48,7 @@ def _line(package: str, body: str, known: Collection[str] | None) -> str:
 
 
 def _json_name(name: str, known: Collection[str]) -> str:
-    """The field as JSON names it: ``$ref`` and ``x-kubernetes-list-type`` are no names for a message's field."""
+    """Return the field as JSON names it: ``$ref`` and ``x-kubernetes-list-type`` are no names for a message's field."""
     if name in known or not known:
         return name
     kebab = re.sub("[A-Z]", lambda match: "-" + match[0].lower(), name)
@@ -56,7 +56,7 @@ def _json_name(name: str, known: Collection[str]) -> str:
 
 
 def lines_of(folders: Iterable[Path], structs: Structs) -> dict[str, str]:
-    """The lines of all messages that are structs of these, and of those they take in."""
+    """Return the lines of all messages that are structs of these, and of those they take in."""
     found = {f"{package}.{name}": (package, body) for package, name, body in messages(folders)}
     wanted = [ref for ref in found if ref in structs]
     lines: dict[str, str] = {}

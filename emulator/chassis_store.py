@@ -50,11 +50,11 @@ class StateFile:
             raise StoreError(f"{path}: {error}") from error
 
     def table(self, chassis: str) -> SqliteStore:
-        """The table of one chassis."""
+        """Return the table of one chassis."""
         return SqliteStore(self, chassis)
 
     def telemetry(self, chassis: str, speed: float) -> SqliteTelemetryStore:
-        """The telemetry of one chassis' boards, whose time passes that many times as fast as real time."""
+        """Return the telemetry of one chassis' boards, whose time passes that many times as fast as real time."""
         return SqliteTelemetryStore(self, chassis, speed)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, durable at its end.
+        """Provide all or nothing, durable at its end.
 
         Raises StoreError.
         """
@@ -90,7 +90,7 @@ class SqliteStore:
         self._chassis = chassis
 
     def load(self) -> tuple[DeviceSpec, ...] | None:
-        """All rows in order of their first writing, or None.
+        """Return all rows in order of their first writing, or None.
 
         Raises StoreError.
         """
@@ -137,7 +137,7 @@ class SqliteTelemetryStore:
         self._speed = speed
 
     def load(self) -> Mapping[str, tuple[Mapping[str, Any], float]]:
-        """All boards; see TelemetryStore. Raises StoreError."""
+        """Return all boards; see TelemetryStore. Raises StoreError."""
         with self._state.transaction() as db:
             rows = db.execute("SELECT device, unix_s, state FROM telemetry WHERE chassis = ?", (self._chassis,))
             now_s = unix_s()

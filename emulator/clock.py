@@ -92,7 +92,7 @@ class StoppedClock(EmulatedClock):
         return self._emulated_s
 
     def wait_until(self, due_s: Callable[[], float | None]) -> bool:
-        """Whether that time has come; it does not wait for it."""
+        """Return whether that time has come; it does not wait for it."""
         due = due_s()
         return due is not None and due <= self.now()
 

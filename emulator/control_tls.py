@@ -27,8 +27,8 @@ def add_control_tls_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def control_certificates(options: argparse.Namespace) -> Certificates | None:
-    """What the command line asks for; None for plain HTTP. Whoever starts this process may still be making the files:
-    they are waited for.
+    """Return what the command line asks for; None for plain HTTP. Whoever starts this process may still be making the
+    files: they are waited for.
 
     Raises ValueError where part of it is missing, or the files do not appear.
     """
@@ -51,7 +51,7 @@ def own_certificates(names: Iterable[str] = ()) -> Certificates:
 
 
 def control_identity(certificates: Certificates | None) -> Identity | None:
-    """The same as the server takes it."""
+    """Return the same as the server takes it."""
     return (
         None if certificates is None else Identity(certificates.certificate, certificates.key, certificates.authority)
     )

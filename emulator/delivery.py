@@ -54,7 +54,7 @@ class EventDelivery:
                 self._deliver(letter)
 
     def _letters(self) -> list[Delivery]:
-        """The oldest letter for each destination that may be tried now."""
+        """Return the oldest letter for each destination that may be tried now."""
         now_s = self._clock.real_s()
         with self._lock:
             return [
@@ -91,7 +91,7 @@ class EventDelivery:
 
 
 def post(letter: Delivery) -> bool:
-    """Whether the destination took it. Certificates are not checked: the emulator has nobody's to trust."""
+    """Return whether the destination took it. Certificates are not checked: the emulator has nobody's to trust."""
     target = urlsplit(letter.subscription.destination)
     try:
         if target.scheme == "https":

@@ -14,7 +14,7 @@ class FeedEvent(Protocol):
     """An event of a chassis or of a host."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The event for the wire."""
+        """Return the event for the wire."""
         ...
 
 
@@ -35,7 +35,7 @@ class EventFeed:
             self._changed.notify_all()
 
     def since(self, seq: int) -> list[dict[str, Any]]:
-        """The kept events after that one."""
+        """Return the kept events after that one."""
         with self._changed:
             return self._since(seq)
 
@@ -52,7 +52,7 @@ class EventFeed:
             return self._seq
 
     def wait(self, seq: int, timeout_s: float) -> list[dict[str, Any]] | None:
-        """The events after ``seq``, waiting for one up to ``timeout_s`` real seconds; None once closed."""
+        """Return the events after ``seq``, waiting for one up to ``timeout_s`` real seconds; None once closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._seq > seq, timeout_s)
             return None if self._closed else self._since(seq)

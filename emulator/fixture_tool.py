@@ -41,7 +41,7 @@ class FixturePlan(Struct, frozen=True):
 
 
 def make(plan: FixturePlan) -> dict[str, Any]:
-    """The document of a hardware file: GPUs spread evenly over the chassis, then over the hosts of their pool.
+    """Return the document of a hardware file: GPUs spread evenly over the chassis, then over the hosts of their pool.
 
     Raises HardwareError where no such hardware can be.
     """
@@ -71,7 +71,7 @@ def make(plan: FixturePlan) -> dict[str, Any]:
 
 
 def _host_names(faker: Faker, count: int) -> list[str]:
-    """Each with its number, so that no two are the same."""
+    """Return each with its number, so that no two are the same."""
     return [f"{re.sub('[^a-z]', '', faker.last_name().lower())}-{number + 1}" for number in range(count)]
 
 
@@ -103,7 +103,7 @@ def _chassis(faker: Faker, plan: FixturePlan, number: int, hosts: Sequence[str])
 
 
 def _letters(number: int) -> str:
-    """A, B, … Z, AA, AB, …"""
+    """Return a, B, … Z, AA, AB, …"""
     name = ""
     number += 1
     while number:
@@ -113,12 +113,12 @@ def _letters(number: int) -> str:
 
 
 def render(document: dict[str, Any]) -> str:
-    """The document as YAML, a line per host and device."""
+    """Return the document as YAML, a line per host and device."""
     return written_yaml(document, width=10_000, flow=None)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code (0, 2 bad input, 3 without Faker)."""
+    """Return the command line; returns the exit code (0, 2 bad input, 3 without Faker)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.fixture_tool", description="Make a hardware file.")
     for name in ("hosts", "chassis", "gpus", "free", "pools", "slots", "cpus", "memory_mib", "seed"):
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=_default(name))

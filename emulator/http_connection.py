@@ -52,7 +52,7 @@ class SocketReader(io.BufferedReader):
         self.bytes_read = 0
 
     def has_data(self) -> bool:
-        """Whether something was read ahead."""
+        """Return whether something was read ahead."""
         self._source.looking = True
         try:
             return bool(self.peek(1))
@@ -68,7 +68,7 @@ class SocketWriter:
         self.bytes_written = 0
 
     def write(self, data: bytes) -> int:
-        """All of it."""
+        """Return all of it."""
         try:
             self._sock.sendall(data)
         except ssl.SSLError as error:
@@ -77,7 +77,7 @@ class SocketWriter:
 
 
 def _gone(error: ssl.SSLError) -> ConnectionResetError:
-    """What the server takes for a client that has gone away, under TLS as without: nothing to log."""
+    """Return what the server takes for a client that has gone away, under TLS as without: nothing to log."""
     return ConnectionResetError(errno.ECONNRESET, str(error))
 
 
@@ -123,7 +123,7 @@ class StrictConnection(HTTPConnection):
         return bool(super().communicate())  # type: ignore[no-untyped-call]
 
     def _read_quickly(self, quick: QuickAnswer) -> QuickReply | None:
-        """The answer to a request in plain words; None for another, which is still to be read."""
+        """Return the answer to a request in plain words; None for another, which is still to be read."""
         self.server.deadlines.begin(self.socket)
         try:
             head = self.rfile.peek()

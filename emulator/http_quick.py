@@ -43,7 +43,7 @@ QuickAnswer = Callable[[Request, bool], QuickReply | None]
 
 
 def read_quickly(head: bytes, *, secure: bool, address: str) -> QuickRequest | None:
-    """The request that these bytes begin with, if it is one in plain words and all there."""
+    """Return the request that these bytes begin with, if it is one in plain words and all there."""
     match = _HEAD.match(head)
     if match is None or b"//" in match[1]:
         return None
@@ -72,7 +72,7 @@ class _Clock:
         self._line = b""
 
     def line(self) -> bytes:
-        """The header."""
+        """Return the header."""
         second = int(unix_s())
         if second != self._second:
             self._line = f"Date: {formatdate(second, usegmt=True)}\r\nServer: {SERVER_NAME}\r\n".encode()
@@ -86,7 +86,7 @@ _CLOCK = _Clock()
 def quick_answer(
     answer: Callable[[Request], Response | Dropped], admit: Callable[[Request], Response | None]
 ) -> QuickAnswer:
-    """The short way to an answer: who is not let in is refused, and the connection ends."""
+    """Return the short way to an answer: who is not let in is refused, and the connection ends."""
 
     def reply(request: Request, close: bool) -> QuickReply | None:
         refusal = admit(request)
@@ -104,7 +104,7 @@ def quick_answer(
 
 
 def written(reply: Response, *, close: bool) -> bytes:
-    """A reply as it goes over the wire, with the headers that the long way gives it."""
+    """Return a reply as it goes over the wire, with the headers that the long way gives it."""
     shown = dict(reply.headers)
     if reply.status == HTTPStatus.NOT_MODIFIED:
         shown = {name: value for name, value in shown.items() if name.lower() not in _OF_BODIES}

@@ -45,7 +45,7 @@ class ChunkedBody:
         self._ended = False
 
     def read(self, size: int = -1) -> bytes:
-        """Up to that many bytes; fewer only at the end."""
+        """Return up to that many bytes; fewer only at the end."""
         found = bytearray()
         while not self._ended and (size < 0 or len(found) < size):
             if not self._left:
@@ -161,7 +161,7 @@ class _HeaderLines:
         self.hosts = 0
 
     def readline(self, size: int = -1) -> bytes:
-        """The next line.
+        """Return the next line.
 
         Raises ValueError for a name with white space before its colon (RFC 9112 section 5.1), and for a first line that
         continues none (section 2.2): cheroot would fail there.
@@ -181,7 +181,7 @@ class StrictHeaders(HeaderReader):
     """cheroot's reader, which keeps the last of several Host lines; RFC 9112 section 3.2 refuses them."""
 
     def __call__(self, rfile: IO[bytes], hdict: dict[bytes, bytes] | None = None) -> dict[bytes, bytes]:
-        """The headers.
+        """Return the headers.
 
         Raises ValueError for lines that make no sense.
         """

@@ -72,7 +72,7 @@ class _Pool(ThreadPool):
         return len(self._threads) - len(self._pending_shutdowns)
 
     def _spawn_worker(self) -> WorkerThread:
-        """A thread that does not keep a process alive which forgot to stop its server."""
+        """Return a thread that does not keep a process alive which forgot to stop its server."""
         worker = WorkerThread(self.server)  # type: ignore[no-untyped-call]
         worker.daemon = True
         worker.start()

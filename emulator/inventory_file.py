@@ -12,7 +12,7 @@ from mews.emulator.yaml_document import Document, DocumentError, read_document
 
 
 def load_hardware(path: str | Path) -> Hardware:
-    """The hardware of a YAML file, or of a start file (``.csv``, see ``mews.emulator.start_file``).
+    """Return the hardware of a YAML file, or of a start file (``.csv``, see ``mews.emulator.start_file``).
 
     Raises HardwareError: one line naming file, line, path in the file, value, and what is allowed.
     """
@@ -21,7 +21,7 @@ def load_hardware(path: str | Path) -> Hardware:
 
 
 def read_inventory(path: str | Path) -> Document:
-    """The content of a hardware file as written, unchecked, with the lines of its places.
+    """Return the content of a hardware file as written, unchecked, with the lines of its places.
 
     Raises HardwareError, one line.
     """
@@ -29,7 +29,7 @@ def read_inventory(path: str | Path) -> Document:
 
 
 def inventory_text(path: str | Path) -> str:
-    """The text of a hardware file.
+    """Return the text of a hardware file.
 
     Raises HardwareError, one line.
     """
@@ -42,7 +42,7 @@ def inventory_text(path: str | Path) -> str:
 
 
 def parse_inventory(path: str | Path, text: str) -> Document:
-    """What that text of a hardware file says, unchecked, with the lines of its places.
+    """Return what that text of a hardware file says, unchecked, with the lines of its places.
 
     Raises HardwareError, one line.
     """

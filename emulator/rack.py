@@ -69,11 +69,11 @@ class Rack:
             courier.join()
 
     def names(self) -> tuple[str, ...]:
-        """The chassis, in the order of the file."""
+        """Return the chassis, in the order of the file."""
         return tuple(self._fleet.boxes)
 
     def speak(self, chassis: str, make: Callable[[EmulatedChassis], ChassisFace]) -> ChassisFace:
-        """A chassis' face in a dialect, to be used with ``answer``; before ``start``."""
+        """Return a chassis' face in a dialect, to be used with ``answer``; before ``start``."""
         face = make(self._fleet.box(chassis))
         if isinstance(face, SendingFace):
             self._couriers.append(EventDelivery(face.hub, self._locks[chassis], self.clock))
@@ -81,7 +81,7 @@ class Rack:
 
     @contextmanager
     def box(self, name: str) -> Iterator[EmulatedChassis]:
-        """One chassis, nobody else touching it meanwhile; then whoever waits on its times asks again.
+        """Provide one chassis, nobody else touching it meanwhile; then whoever waits on its times asks again.
 
         Raises ValueError naming those there are.
         """
@@ -110,7 +110,7 @@ class Rack:
         return self._guarded(lock, reply)
 
     def _guarded(self, lock: threading.Lock, reply: Response | Dropped) -> Response | Dropped:
-        """A reply whose stream takes the chassis' lock, and waits for something to happen."""
+        """Return a reply whose stream takes the chassis' lock, and waits for something to happen."""
         if isinstance(reply, Dropped) or reply.stream is None:
             return reply
         stream = reply.stream
@@ -141,7 +141,8 @@ class Rack:
             return self._fleet.rows(name, self.clock.now())
 
     def telemetry_version(self, name: str) -> int:
-        """The version of a chassis' telemetry; wakes nobody, as whoever waits for another asks again and again."""
+        """Return the version of a chassis' telemetry; wakes nobody, as whoever waits for another asks again and
+        again."""
         return self._fleet.box(name).telemetry.version
 
     def _settle(self) -> None:

@@ -27,15 +27,15 @@ class LockedBoxes(Protocol):
         ...
 
     def names(self) -> tuple[str, ...]:
-        """The chassis."""
+        """Return the chassis."""
         ...
 
     def box(self, name: str) -> AbstractContextManager[EmulatedChassis]:
-        """One of them; whoever waits on the clock is woken."""
+        """Return one of them; whoever waits on the clock is woken."""
         ...
 
     def telemetry_version(self, name: str) -> int:
-        """The version of a chassis' telemetry, waking nobody."""
+        """Return the version of a chassis' telemetry, waking nobody."""
         ...
 
 
@@ -58,7 +58,7 @@ class RackTelemetry:
         return {name: box.telemetry.shown(now_s) for name, box, now_s in self._boxes()}
 
     def metrics(self) -> str:
-        """What Prometheus scrapes."""
+        """Return what Prometheus scrapes."""
         return exposition(gpu for _, box, now_s in self._boxes() for gpu in exposed(box, now_s))
 
     def set(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
@@ -82,7 +82,7 @@ class RackTelemetry:
             box.telemetry.report(host, reports, now_s)
 
     def bulletin(self, since: str = "", wait_s: float = 0.0) -> TelemetryBulletin:
-        """All records, once the version is another than ``since`` or after that many real seconds."""
+        """Return all records, once the version is another than ``since`` or after that many real seconds."""
         clock = self._rack.clock
         until_s = clock.real_s() + min(wait_s, LONGEST_WAIT_S)
         while self._version() == since and (left_s := until_s - clock.real_s()) > 0:
@@ -103,7 +103,8 @@ class RackTelemetry:
 
 
 def exposed(box: EmulatedChassis, now_s: float) -> Iterator[ExposedGpu]:
-    """The GPUs of a chassis with their labels; ``gpu`` is the device's ID, ``Hostname`` empty where no host has it."""
+    """Yield the GPUs of a chassis with their labels; ``gpu`` is the device's ID, ``Hostname`` empty where no host has
+    it."""
     for row in box.rows(now_s):
         spec = box.device(row.device)
         if spec.kind == "GPU":

@@ -70,7 +70,7 @@ class RequestLog:
             return self._number
 
     def since(self, number: int) -> list[dict[str, Any]]:
-        """The kept requests after that one."""
+        """Return the kept requests after that one."""
         with self._lock:
             fresh = [each for each in self._kept if each.number > number]
         return [each.as_dict() for each in fresh]
@@ -78,8 +78,8 @@ class RequestLog:
     def around(
         self, chassis: str, dialect: str, answer: Callable[[Request], Response | Dropped], *, streams: bool
     ) -> Callable[[Request], Response | Dropped]:
-        """The same answer, logged. ``streams``: also where the reply is a stream; who hands those on to another way of
-        answering would have them logged twice."""
+        """Return the same answer, logged. ``streams``: also where the reply is a stream; who hands those on to another
+        way of answering would have them logged twice."""
 
         def logged(request: Request) -> Response | Dropped:
             begun_s = self._now()

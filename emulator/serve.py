@@ -158,7 +158,7 @@ class ChassisServer:
         self._clock.wait_until(lambda: due_s)
 
     def _answers(self, chassis: str, names: Sequence[str]) -> tuple[Answer, Answer]:
-        """The answer to requests read the long way and to those read the short way, whose streams the long way
+        """Return the answer to requests read the long way and to those read the short way, whose streams the long way
         answers again."""
         faces: dict[str, Answer] = {}
         settings = RedfishSettings(
@@ -365,7 +365,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
+    """Return the command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.serve", description="Serve emulated chassis over HTTP.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument(

@@ -34,5 +34,5 @@ class SettlingThread:
 
 
 def earliest(dues: Iterable[float | None]) -> float | None:
-    """The first of the times at which something is due; None where nothing is."""
+    """Return the first of the times at which something is due; None where nothing is."""
     return min((due for due in dues if due is not None), default=None)

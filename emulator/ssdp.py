@@ -43,12 +43,12 @@ class SsdpResponder:
         self._listener.stop()
 
     def answers(self, asked: bytes) -> Iterator[bytes]:
-        """The replies to a datagram: one for each service that is sought."""
+        """Return the replies to a datagram: one for each service that is sought."""
         return answers(asked, self._services)
 
 
 def answers(asked: bytes, services: Sequence[Discoverable]) -> Iterator[bytes]:
-    """What a datagram is answered with: nothing, unless it is a search for Redfish services or for everything."""
+    """Yield what a datagram is answered with: nothing, unless it is a search for Redfish services or for everything."""
     first, *lines = asked.decode("latin-1").split("\r\n")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     if first.split() != ["M-SEARCH", "*", "HTTP/1.1"] or headers.get("man") != '"ssdp:discover"':

@@ -13,7 +13,8 @@ from mews.emulator.chassis.errors import HardwareError
 
 
 def read_start_file(text: str, source: str) -> Mapping[str, Any]:
-    """The document of a hardware file (``parse_hardware``) with one chassis A; an empty host port is a free device.
+    """Return the document of a hardware file (``parse_hardware``) with one chassis A; an empty host port is a free
+    device.
 
     Raises HardwareError, one line.
     """

@@ -42,12 +42,12 @@ class Identity(Struct, frozen=True):
     ca: Path | None = None
 
     def certificate_text(self) -> str:
-        """The certificate alone."""
+        """Return the certificate alone."""
         return first_certificate(self.certificate.read_text(encoding="ascii"))
 
     def trusted(self) -> Path | None:
-        """The file by which clients trust it: its authority's, or its own where it is its own authority; None where
-        neither is known, and the machine's have to do."""
+        """Return the file by which clients trust it: its authority's, or its own where it is its own authority; None
+        where neither is known, and the machine's have to do."""
         if self.ca is not None:
             return self.ca
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -57,7 +57,7 @@ class Identity(Struct, frozen=True):
 
 
 def first_certificate(text: str) -> str:
-    """The first certificate of a PEM text.
+    """Return the first certificate of a PEM text.
 
     Raises ValueError.
     """
@@ -94,7 +94,7 @@ def add_tls_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def identity(certificate: str | None, key: str | None) -> Identity | None:
-    """The identity that the command line asks for; None where it names none.
+    """Return the identity that the command line asks for; None where it names none.
 
     Raises ValueError where half of it is missing or a file is none.
     """
@@ -109,7 +109,7 @@ def identity(certificate: str | None, key: str | None) -> Identity | None:
 
 
 def trust_of(identities: Iterable[Identity]) -> Path | None:
-    """One file by which clients trust all of these; None where there is none that they need."""
+    """Return one file by which clients trust all of these; None where there is none that they need."""
     files = list(dict.fromkeys(file for each in identities if (file := each.trusted()) is not None))
     if len(files) < 2:
         return files[0] if files else None
@@ -119,19 +119,19 @@ def trust_of(identities: Iterable[Identity]) -> Path | None:
 
 
 def made_for_a_while() -> Identity:
-    """A self-signed certificate whose files are gone when this process ends."""
+    """Return a self-signed certificate whose files are gone when this process ends."""
     return made(folder_for_a_while())
 
 
 def folder_for_a_while() -> Path:
-    """A folder that nobody else may enter and that goes with this process."""
+    """Return a folder that nobody else may enter and that goes with this process."""
     folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _checked(given: Identity) -> Identity:
-    """The same, if a server can use it.
+    """Return the same, if a server can use it.
 
     Raises ValueError.
     """
@@ -146,8 +146,8 @@ def _checked(given: Identity) -> Identity:
 
 
 def made(folder: Path, names: Sequence[str] = ()) -> Identity:
-    """A self-signed certificate for this machine and further ``names``, valid for a year; the key only its owner may
-    read."""
+    """Return a self-signed certificate for this machine and further ``names``, valid for a year; the key only its owner
+    may read."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -181,7 +181,7 @@ def made(folder: Path, names: Sequence[str] = ()) -> Identity:
 
 
 def signing_request(subject: Mapping[str, str], names: Sequence[str]) -> tuple[str, str]:
-    """A request by which an authority can issue a certificate, and the private key to go with it, both in PEM.
+    """Return a request by which an authority can issue a certificate, and the private key to go with it, both in PEM.
 
     ``subject``: attribute -> value, by the names of ``SUBJECT``. Raises ValueError for a value that none can have.
     """
@@ -204,7 +204,7 @@ def signing_request(subject: Mapping[str, str], names: Sequence[str]) -> tuple[s
 
 
 def _general_name(name: str) -> Any:
-    """A DNS name, or an IP address. Raises ValueError."""
+    """Return a DNS name, or an IP address. Raises ValueError."""
     from cryptography import x509
 
     try:

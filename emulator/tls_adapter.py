@@ -35,7 +35,7 @@ class WorkerTls(Adapter):
         return sock
 
     def wrap(self, sock: socket.socket) -> tuple[ssl.SSLSocket, dict[str, str]]:
-        """The connection under TLS, and what its requests' environment says of it."""
+        """Return the connection under TLS, and what its requests' environment says of it."""
         try:
             wrapped = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         except OSError as error:  # it has gone already
@@ -43,7 +43,7 @@ class WorkerTls(Adapter):
         return wrapped, self.get_environ()
 
     def get_environ(self) -> dict[str, str]:
-        """The same for all connections."""
+        """Return the same for all connections."""
         return {"wsgi.url_scheme": "https", "HTTPS": "on"}
 
     def makefile(self, sock: socket.socket, mode: str = "r", bufsize: int = io.DEFAULT_BUFFER_SIZE) -> Any:
@@ -52,8 +52,8 @@ class WorkerTls(Adapter):
 
 
 def shake_hands(connection: socket.socket) -> bool:
-    """Whether a connection can be read: it is a plain one, or its handshake is done, now or before. A client that
-    speaks plain HTTP is answered in kind."""
+    """Return whether a connection can be read: it is a plain one, or its handshake is done, now or before. A client
+    that speaks plain HTTP is answered in kind."""
     if not isinstance(connection, ssl.SSLSocket) or connection.version() is not None:
         return True
     try:

@@ -44,21 +44,21 @@ class Document(Struct, frozen=True):
         return f"{self.name}:{self.lines[known]}" if known in self.lines else self.name
 
     def path(self, place: Place) -> str:
-        """The place as complaints show it."""
+        """Return the place as complaints show it."""
         return dotted(place)
 
     def written_at(self, place: Place) -> Place | None:
-        """Where of this file that was written; None for what another file has."""
+        """Return where of this file that was written; None for what another file has."""
         return place
 
 
 def dotted(place: Place) -> str:
-    """A place as it is written in overrides and messages: ``steps.2.wait``."""
+    """Return a place as it is written in overrides and messages: ``steps.2.wait``."""
     return ".".join(str(part).replace(".", "\\.") for part in place) or "(top)"
 
 
 def read_document(text: str, name: str) -> Document:
-    """The one document of a YAML text.
+    """Return the one document of a YAML text.
 
     Raises DocumentError for syntax errors, several documents and duplicate keys.
     """

@@ -55,17 +55,17 @@ class Backend(Struct, frozen=True):
 
 
 def backend_of(name: str) -> Backend:
-    """The backend of that name; KeyError for none."""
+    """Return the backend of that name; KeyError for none."""
     backend: Backend = load(BACKENDS[name])
     return backend
 
 
 def load(name: str) -> Any:
-    """The value that ``module:value`` names."""
+    """Return the value that ``module:value`` names."""
     module, _, value = name.partition(":")
     return getattr(importlib.import_module(module), value)
 
 
 def backends_that(fit: Callable[[Backend], bool]) -> tuple[str, ...]:
-    """The names of the backends that fit, in the order of the table."""
+    """Return the names of the backends that fit, in the order of the table."""
     return tuple(name for name in BACKENDS if fit(backend_of(name)))

@@ -59,7 +59,7 @@ class _Handle(Struct, eq=False):
         self.callback, self.args = None, ()
 
     def cancelled(self) -> bool:
-        """As asyncio's."""
+        """Return it as asyncio's."""
         return self.is_cancelled
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class _Timer(_Handle, kw_only=True):
         super().cancel()
 
     def when(self) -> float:
-        """As asyncio's."""
+        """Return it as asyncio's."""
         return self.due_s
 
 
@@ -120,26 +120,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now_s
 
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> _Handle:  # type: ignore[override]
-        """As asyncio's."""
+        """Return it as asyncio's."""
         handle = _Handle(callback, args, copy_context() if context is None else context)
         self._ready.append(handle)
         return handle
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> _Timer:  # type: ignore[override]
-        """As asyncio's."""
+        """Return it as asyncio's."""
         context = copy_context() if context is None else context
         return self._set(_Timer(callback, args, context, loop=self, due_s=when))
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> _Timer:  # type: ignore[override]
-        """As asyncio's."""
+        """Return it as asyncio's."""
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def background(self, delay_s: float, callback: Callable[..., object], *args: Any) -> _Timer:
-        """A timer that does not count as something that may still happen (see ``mews.kube.clock.rest``)."""
+        """Return a timer that does not count as something that may still happen (see ``mews.kube.clock.rest``)."""
         return self._set(_Timer(callback, args, copy_context(), loop=self, due_s=self._now_s + delay_s, is_rest=True))
 
     def background_in_turn(self, delay_s: float, callback: Callable[[], object]) -> _Timer:
-        """The same for a callback whose turn comes after all that is ready then; until that it can be cancelled."""
+        """Return the same for a callback whose turn comes after all that is ready then; until that it can be
+        cancelled."""
         timer = self.background(delay_s, self._take_turn)
         timer.args = (timer, callback)
         return timer
@@ -155,7 +156,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return timer
 
     def idle_until(self) -> float | None:
-        """None while anything but rests and deadlines is pending; else the time of the last of those.
+        """Return None while anything but rests and deadlines is pending; else the time of the last of those.
 
         Once that time has passed with nothing changed and this still not None, nothing can happen any more. A deadline
         (``asyncio.timeout``) only guards something else that is pending.
@@ -261,7 +262,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Context | None = None
     ) -> _Handle:
-        """As ``call_soon``, for this thread alone: Ctrl-C wakes the loop by it, to have the run cancelled."""
+        """Return it as ``call_soon``, for this thread alone: Ctrl-C wakes the loop by it, to have the run cancelled."""
         if self._thread_id != threading.get_ident():  # type: ignore[attr-defined]
             self._refuse()
         return self.call_soon(callback, *args, context=context)
@@ -276,7 +277,7 @@ class _Turns(deque[_Handle]):
     hold: Callable[[], None] | None = None
 
     def popleft(self) -> _Handle:
-        """The next one, once whoever holds the loop lets it go on."""
+        """Return the next one, once whoever holds the loop lets it go on."""
         self.held()
         return super().popleft()
 
@@ -313,7 +314,7 @@ class LaterLoop(asyncio.SelectorEventLoop):
         self._ahead_s = since_s - super().time()
 
     def time(self) -> float:
-        """Seconds of the virtual loop, passing as real ones do."""
+        """Return seconds of the virtual loop, passing as real ones do."""
         return super().time() + getattr(self, "_ahead_s", 0.0)
 
 
@@ -351,10 +352,10 @@ def run_virtual(main: Callable[[], Coroutine[Any, Any, T]], *, order: int = 0, h
 
 
 def virtual_clock() -> Clock:
-    """The clock of components under a ``VirtualLoop``."""
+    """Return the clock of components under a ``VirtualLoop``."""
     return Clock(EPOCH_S)
 
 
 def today() -> date:
-    """The machine's date, in UTC."""
+    """Return the machine's date, in UTC."""
     return datetime.now(UTC).date()

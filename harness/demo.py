@@ -24,7 +24,7 @@ PATIENCE_S = 60.0
 
 
 def manifest(pooled: Pooled) -> dict[str, Any]:
-    """The pod that asks for one more than a node has."""
+    """Return the pod that asks for one more than a node has."""
     container = {"name": "main", "image": "mews/gpu-hold", "resources": {"limits": {pooled.resource: str(GPUS)}}}
     return {
         "apiVersion": "v1",
@@ -86,7 +86,7 @@ async def run_demo(cluster: Cluster, pooled: Pooled, show: Narrate) -> DemoOutco
 
 
 async def _running(cluster: Cluster) -> tuple[Mapping[str, Any], list[str]]:
-    """The running pod and the UUIDs that its process printed; what there is when patience ends."""
+    """Return the running pod and the UUIDs that its process printed; what there is when patience ends."""
     pod: Mapping[str, Any] = {}
     printed: list[str] = []
     with contextlib.suppress(TimeoutError):

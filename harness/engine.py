@@ -102,8 +102,8 @@ class Engine(Struct):
             return _as_far_as(_after_last(run, opened[0]), scenario, opened[0]) if opened else _not_opened(run)
 
     def attempt(self, scenario: Scenario, seed: int) -> Run:
-        """The same as one of several: what this machine lacks for it skips it, and what is found wrong with its files
-        only now breaks it; neither keeps the others from running."""
+        """Return the same as one of several: what this machine lacks for it skips it, and what is found wrong with its
+        files only now breaks it; neither keeps the others from running."""
         try:
             return self.run(scenario, seed)
         except RequirementError as error:
@@ -144,7 +144,7 @@ class Engine(Struct):
         return run
 
     def lacking(self, scenario: Scenario, seed: int, reason: str) -> Run:
-        """The run that is skipped for what this machine lacks."""
+        """Return the run that is skipped for what this machine lacks."""
         return Run(self._result(scenario, seed, "skipped", reason), lacks=reason)
 
     def broken(
@@ -157,7 +157,7 @@ class Engine(Struct):
         wall_s: float = 0.0,
         verdict: Verdict = "error",
     ) -> Run:
-        """The run that came to nothing, for that reason."""
+        """Return the run that came to nothing, for that reason."""
         return Run(replace(self._result(scenario, seed, verdict, reason), wall_s=wall_s, report=report))
 
     def _result(self, scenario: Scenario, seed: int, verdict: Verdict, reason: str) -> Result:
@@ -173,7 +173,7 @@ class Engine(Struct):
 
 
 def _after_last(run: Run, cluster: Cluster) -> Run:
-    """The run with the line after which it broke: of one whose clock stands, the last thing that happened."""
+    """Return the run with the line after which it broke: of one whose clock stands, the last thing that happened."""
     lines = cluster.journal.lines()
     if not lines:
         return run
@@ -183,7 +183,7 @@ def _after_last(run: Run, cluster: Cluster) -> Run:
 
 
 def _not_opened(run: Run) -> Run:
-    """The run whose cluster could not even be made, with the one line that says so."""
+    """Return the run whose cluster could not even be made, with the one line that says so."""
     from mews.harness.journal import Line
 
     fields = {"step": 0, "do": "start", "reason": run.result.reason}
@@ -193,8 +193,8 @@ def _not_opened(run: Run) -> Run:
 
 
 def _as_far_as(run: Run, scenario: Scenario, cluster: Cluster) -> Run:
-    """A run that broke off, or whose cluster did not come up, with the journal until then and what the laws say of
-    it."""
+    """Return a run that broke off, or whose cluster did not come up, with the journal until then and what the laws say
+    of it."""
     from mews.harness.scenario.runner import judged_start
 
     result, lines = judged_start(scenario, cluster, run.result), cluster.journal.lines()
@@ -204,7 +204,7 @@ def _as_far_as(run: Run, scenario: Scenario, cluster: Cluster) -> Run:
 
 
 def _not_ready(lines: Sequence[Line]) -> dict[str, Any] | None:
-    """The last that was heard of the first node that is not ready."""
+    """Return the last that was heard of the first node that is not ready."""
     from mews.harness.scenario.chain import chain_of, stop_of
 
     ready = {line.actor: line for line in lines if line.event == "condition" and line.fields["type"] == "Ready"}
@@ -243,7 +243,7 @@ def in_own_loop(main: Callable[[], Coroutine[Any, Any, T]], *, virtual: bool, or
 
 
 def _run_wall(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """As ``asyncio.run``; SIGTERM ends it as Ctrl-C does, so that nothing is left running."""
+    """Return it as ``asyncio.run``; SIGTERM ends it as Ctrl-C does, so that nothing is left running."""
 
     async def ended_by_signal() -> T:
         task = asyncio.current_task()

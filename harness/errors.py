@@ -39,7 +39,7 @@ class RequirementError(Exception):
 
 
 def unreadable(path: Path | str, error: OSError | UnicodeDecodeError) -> str:
-    """The line for a text file that cannot be read."""
+    """Return the line for a text file that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return f"{path}: not a text file in UTF-8"
     return f"{path}: cannot be read: {error.strerror or error}"

@@ -36,7 +36,7 @@ EXTRA_OF: Mapping[str, str] = MappingProxyType(
 
 
 def lacking(error: ModuleNotFoundError) -> RequirementError | None:
-    """The one line for a module that an extra brings; None for any other, whose absence is a mistake of ours."""
+    """Return the one line for a module that an extra brings; None for any other, whose absence is a mistake of ours."""
     module = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:
@@ -51,10 +51,10 @@ def check_installed(extra: str) -> None:
 
 
 def missing_of(extra: str) -> list[str]:
-    """The modules of an extra that cannot be imported."""
+    """Return the modules of an extra that cannot be imported."""
     return [module for module, brought_by in EXTRA_OF.items() if brought_by == extra and find_spec(module) is None]
 
 
 def install(extra: str) -> str:
-    """What to type."""
+    """Return what to type."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"

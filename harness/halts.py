@@ -25,7 +25,8 @@ class BreakPlace(Struct, frozen=True):
     name: str = ""
 
     def is_reached(self, line: Line) -> bool:
-        """Whether the run is there as that line is written. A step's place is its begin: it has done nothing yet."""
+        """Return whether the run is there as that line is written. A step's place is its begin: it has done nothing
+        yet."""
         if self.line is not None:
             return line.number >= self.line
         if self.step is None and not self.name:
@@ -36,7 +37,7 @@ class BreakPlace(Struct, frozen=True):
 
 
 def break_place(text: str) -> BreakPlace:
-    """Of ``--break-at``.
+    """Return that of ``--break-at``.
 
     Raises BadInputError for what is no place at all.
     """

@@ -168,11 +168,11 @@ class Journal:
         return self._elapsed()
 
     def lines(self, since: int = 0) -> list[Line]:
-        """All lines from that number on, as far as they are remembered."""
+        """Return all lines from that number on, as far as they are remembered."""
         return self._lines[max(since - self._first, 0) :]
 
     def find(self, layer: str, event: str | None = None, *, since: int = 0, **fields: Any) -> Iterator[Line]:
-        """Lines of that layer, event and with those fields, oldest first, from that number on."""
+        """Yield lines of that layer, event and with those fields, oldest first, from that number on."""
         for line in self.lines(since):
             if line.layer != layer or event not in (None, line.event):
                 continue
@@ -183,5 +183,5 @@ class Journal:
         return self._first + len(self._lines)
 
     def as_jsonl(self) -> str:
-        """All lines, one JSON object each."""
+        """Return all lines, one JSON object each."""
         return "".join(line.as_json() + "\n" for line in self._lines)

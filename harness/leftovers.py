@@ -49,7 +49,7 @@ def runtime_folder() -> str | None:
 
 
 def make_runtime_folder(prefix: str) -> Path:
-    """A fresh one of this run, which its owner alone may enter.
+    """Return a fresh one of this run, which its owner alone may enter.
 
     Raises RequirementError where there is none to be had.
     """
@@ -62,8 +62,8 @@ def make_runtime_folder(prefix: str) -> Path:
 
 
 def born(pid: int) -> str:
-    """When the kernel started that process (proc(5), stat field 22, in ticks since boot); "" when there is none, or it
-    is only waiting to be reaped."""
+    """Return when the kernel started that process (proc(5), stat field 22, in ticks since boot); "" when there is none,
+    or it is only waiting to be reaped."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -83,7 +83,7 @@ class RuntimeFolder:
 
     @classmethod
     def below(cls, state: Path, name: str) -> RuntimeFolder:
-        """A fresh one that outlives this process, which its owner alone may enter.
+        """Return a fresh one that outlives this process, which its owner alone may enter.
 
         Raises RequirementError where it cannot be made.
         """
@@ -116,7 +116,7 @@ class RuntimeFolder:
         self._write({"pid": 0, "born": "", "since": self._since})
 
     def env(self) -> dict[str, str]:
-        """This process' environment, with the folder's mark."""
+        """Return this process' environment, with the folder's mark."""
         return {**os.environ, OWNER: str(self.folder)}
 
     def release(self) -> None:
@@ -142,7 +142,7 @@ def end_own() -> None:
 
 
 def make_memory_folder() -> RuntimeFolder | None:
-    """A folder in memory of this run's own; None where this machine has none to be had."""
+    """Return a folder in memory of this run's own; None where this machine has none to be had."""
     try:
         return RuntimeFolder(Path(tempfile.mkdtemp(prefix="mews-", dir=_MEMORY)))
     except OSError:
@@ -170,7 +170,7 @@ def end_containers(folder: Path) -> None:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether the owner of what bears the name of a runtime folder is dead."""
+    """Return whether the owner of what bears the name of a runtime folder is dead."""
     return not (folder / _FILE).exists() or not _owner_lives(folder)
 
 
@@ -211,23 +211,23 @@ def unmount_below(folder: Path) -> None:
 
 
 def kind_state() -> Path:
-    """Where each kind cluster has its folder: one that is kept outlives its run, and a session of the user's."""
+    """Return where each kind cluster has its folder: one that is kept outlives its run, and a session of the user's."""
     return state_folder() / "kind"
 
 
 def site_state() -> Path:
-    """Where it is written down what was made in somebody's cluster."""
+    """Return where it is written down what was made in somebody's cluster."""
     return state_folder() / "kubeconfig"
 
 
 def state_folder() -> Path:
-    """Where Mews keeps what outlives a run: ``$XDG_STATE_HOME/mews``, or ``~/.local/state/mews``."""
+    """Return where Mews keeps what outlives a run: ``$XDG_STATE_HOME/mews``, or ``~/.local/state/mews``."""
     state = os.environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "mews"
 
 
 def has_kind_cluster(pid: int) -> bool:
-    """Whether that process has a kind cluster, which takes its time to be deleted."""
+    """Return whether that process has a kind cluster, which takes its time to be deleted."""
     for file in kind_state().glob(f"*/{_FILE}"):
         with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
             if json.loads(file.read_text(encoding="utf-8"))["pid"] == pid:
@@ -299,7 +299,7 @@ def delete_kind_cluster(folder: Path) -> None:
 
 
 def _kind_name(folder: Path) -> str:
-    """As it is written down; a folder bears its cluster's name, too."""
+    """Return it as it is written down; a folder bears its cluster's name, too."""
     try:
         return str(json.loads((folder / KIND_FILE).read_text(encoding="utf-8"))["name"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -328,7 +328,7 @@ def _owner_lives(folder: Path) -> bool:
 
 
 def _since(folder: Path) -> str:
-    """When the first owner of the folder was born, as ``born`` says it; "" where that is not known."""
+    """Return when the first owner of the folder was born, as ``born`` says it; "" where that is not known."""
     try:
         owner = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         return str(owner.get("since") or owner["born"])

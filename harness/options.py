@@ -58,7 +58,7 @@ class RunOptions(Struct, frozen=True):
 
 
 def time_of(cluster: str, time: str | None) -> str:
-    """The time to run in.
+    """Return the time to run in.
 
     Raises BadInputError for a cluster, a time or a pair of them that is none.
     """
@@ -135,7 +135,7 @@ def check_run_options(options: RunOptions, jobs: int) -> None:
 
 
 def seeds_wanted(seed: int | None, seeds: str | None) -> Sequence[int] | None:
-    """Of ``--seed`` and ``--seeds``; None: each scenario's own.
+    """Return those of ``--seed`` and ``--seeds``; None: each scenario's own.
 
     Raises BadInputError.
     """

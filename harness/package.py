@@ -15,13 +15,13 @@ ROOMS = ("bugs", "emulator", "fixtures", "harness", "kube", "scenarios", "system
 
 
 def room(name: str) -> Path:
-    """The folder of one of ``ROOMS``."""
+    """Return the folder of one of ``ROOMS``."""
     return Path(str(files(f"mews.{name}")))
 
 
 def sources() -> Iterator[tuple[str, Path]]:
-    """Every file of the package: its path below ``mews/`` and where it is, in a fixed order; what was compiled left
-    out."""
+    """Yield every file of the package: its path below ``mews/`` and where it is, in a fixed order; what was compiled
+    left out."""
     top = Path(mews.__file__).parent
     yield from ((path.name, path) for path in sorted(top.iterdir()) if path.is_file())
     for name in (*ROOMS, "listening"):

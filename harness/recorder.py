@@ -39,7 +39,7 @@ Write = Callable[..., Line | None]
 
 
 def pod_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a pod that was added (old None), changed, or is gone (new None)."""
+    """Yield lines for a pod that was added (old None), changed, or is gone (new None)."""
     if old is not None and new is not None and uid_of(old) != uid_of(new):
         yield from pod_news(old, None)
         old = None
@@ -63,7 +63,7 @@ def _birth(pod: Object) -> dict[str, Any]:
 
 
 def extended_of(pod: Mapping[str, Any]) -> dict[str, int]:
-    """What a pod asks of each extended resource (a name with a slash), sorted by name."""
+    """Return what a pod asks of each extended resource (a name with a slash), sorted by name."""
     names = {n for c in (*containers_of(pod), *init_containers_of(pod)) for n in requests_of(c) if "/" in n}
     return {name: request_of(pod, name) for name in sorted(names)}
 
@@ -91,7 +91,7 @@ def _deletion(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a node."""
+    """Yield lines for a node."""
     node = new if new is not None else old
     if node is None:
         return
@@ -158,7 +158,7 @@ class _EventLines:
 
 
 def _kept_of(resource: Resource) -> Callable[[Object], Object]:
-    """What is remembered of its objects: nobody asks what an event was before."""
+    """Return what is remembered of its objects: nobody asks what an event was before."""
     return _metadata if resource is EVENTS else without_managers
 
 
@@ -203,11 +203,11 @@ class Recorder:
         return write
 
     def kubelet(self, host: str) -> Write:
-        """What that host's kubelet calls with its events (see the journal's table)."""
+        """Return what that host's kubelet calls with its events (see the journal's table)."""
         return writer(self._journal, "kubelet", f"kubelet/{host}")
 
     def chassis(self, name: str) -> Write:
-        """What that chassis' event feed calls (see the journal's table)."""
+        """Return what that chassis' event feed calls (see the journal's table)."""
         return writer(self._journal, "chassis", f"chassis/{name}")
 
 
@@ -280,6 +280,6 @@ class Records(logging.Handler):
 
 
 def merged(*journals: Journal) -> list[Line]:
-    """All lines of several journals by time; the first journal's before the others' of the same instant."""
+    """Return all lines of several journals by time; the first journal's before the others' of the same instant."""
     lines = [line for journal in journals for line in journal.lines()]
     return sorted(lines, key=lambda line: line.t)

@@ -34,12 +34,12 @@ class RunContext(Struct, frozen=True):
         return self.pace.speed
 
     def rng(self, actor: str) -> random.Random:
-        """The actor's own stream of chance: the same for the same seed and name in every process."""
+        """Return the actor's own stream of chance: the same for the same seed and name in every process."""
         return stream(self.seed, actor)
 
 
 def begin_run(options: RunOptions, *, seed: int, dialect: str) -> RunContext:
-    """The context of a run that begins now, on the running loop: its journal counts seconds from this call."""
+    """Return the context of a run that begins now, on the running loop: its journal counts seconds from this call."""
     loop = asyncio.get_running_loop()
     start_s = loop.time()
     clock = virtual_clock() if options.time == "virtual" else Clock.wall()

@@ -42,7 +42,7 @@ class Shard(Struct, frozen=True):
     of: int = 1
 
     def has(self, item: int) -> bool:
-        """Whether an item, counted from 0, is in this part."""
+        """Return whether an item, counted from 0, is in this part."""
         return item % self.of == self.number - 1
 
 
@@ -80,8 +80,8 @@ class SweepOptions(Struct, frozen=True):
 
 
 def sweep_options(results: str | None, resume: bool, shard: str | None, json_file: str | None) -> SweepOptions:
-    """Of ``--results``, ``--resume`` and ``--shard``. Resuming goes on with the file beside that of ``--json`` where
-    none is named.
+    """Return that of ``--results``, ``--resume`` and ``--shard``. Resuming goes on with the file beside that of
+    ``--json`` where none is named.
 
     Raises BadInputError.
     """
@@ -97,19 +97,19 @@ def sweep_options(results: str | None, resume: bool, shard: str | None, json_fil
 
 
 def sweep_id(parts: Sequence[Any]) -> str:
-    """The name of a sweep, from all that tells it from others: JSON values."""
+    """Return the name of a sweep, from all that tells it from others: JSON values."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def without_wall(run: Run) -> dict[str, Any]:
-    """A run's result as a sweep keeps it."""
+    """Return a run's result as a sweep keeps it."""
     document = run.result.as_dict()
     document["seconds"]["wall"] = None
     return document
 
 
 def result_of(document: Mapping[str, Any]) -> Result:
-    """The result that was kept."""
+    """Return the result that was kept."""
     artefacts = document.get("artefacts")
     return Result(
         scenario=document["scenario"],
@@ -160,7 +160,7 @@ class ResultsFile:
             file.truncate(whole)
 
     def finished(self, item: int) -> bool:
-        """Whether the item has a result; one that broke is run again."""
+        """Return whether the item has a result; one that broke is run again."""
         found = self.known.get(item)
         return found is not None and found["verdict"] != "error"
 
@@ -195,7 +195,7 @@ class KeptRuns:
     def of(
         cls, chosen: SweepOptions, plan: Sequence[tuple[Scenario, int]], options: RunOptions, overrides: Sequence[str]
     ) -> KeptRuns:
-        """Of these scenarios with these seeds.
+        """Return that of these scenarios with these seeds.
 
         Raises BadInputError.
         """
@@ -204,7 +204,7 @@ class KeptRuns:
         return cls(ResultsFile(chosen, sweep_id([runs, how, list(overrides)]), len(plan)), chosen.shard, len(plan))
 
     def lacks(self, item: int) -> bool:
-        """Whether the item is this shard's, and still to be run."""
+        """Return whether the item is this shard's, and still to be run."""
         return item in self._mine and not self._file.finished(item)
 
     def keep(self, item: int, run: Run) -> Run:
@@ -214,7 +214,7 @@ class KeptRuns:
         return replace(run, result=replace(run.result, wall_s=None))
 
     def all_runs(self, ran: Mapping[int, Run]) -> list[Run]:
-        """All of the shard, those of before and those that ran now, in the order of the sweep."""
+        """Return all of the shard, those of before and those that ran now, in the order of the sweep."""
         return [ran[item] if item in ran else as_run(self._file.known[item]) for item in self._mine]
 
 
@@ -226,12 +226,12 @@ def _digest(path: Path | None) -> str:
 
 
 def entry_text(sweep: str, item: int, items: int, document: Mapping[str, Any]) -> str:
-    """One line of a results file."""
+    """Return one line of a results file."""
     return json.dumps({"sweep": sweep, "item": item, "items": items, "result": document}) + "\n"
 
 
 def read_entries(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The entries of a results file, and how many bytes they are: what follows is a line that was cut off.
+    """Return the entries of a results file, and how many bytes they are: what follows is a line that was cut off.
 
     Raises BadInputError.
     """
@@ -262,8 +262,8 @@ def read_entries(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def merged(paths: Sequence[Path]) -> tuple[str, int, dict[int, Mapping[str, Any]]]:
-    """The sweep, its number of items, and all their results by number, from the files of its parts. Of an item that ran
-    twice the last result counts, but none that broke before one that did not.
+    """Return the sweep, its number of items, and all their results by number, from the files of its parts. Of an item
+    that ran twice the last result counts, but none that broke before one that did not.
 
     Raises BadInputError for files of several sweeps, and for items that are in none.
     """
@@ -287,5 +287,5 @@ def merged(paths: Sequence[Path]) -> tuple[str, int, dict[int, Mapping[str, Any]
 
 
 def as_run(document: Mapping[str, Any]) -> Run:
-    """A kept result as reports take it; its lines are not kept."""
+    """Return a kept result as reports take it; its lines are not kept."""
     return Run(replace(result_of(document), wall_s=None))

@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 
 
 def default_title() -> str:
-    """The systems of the default stack, as their authors write them."""
+    """Return the systems of the default stack, as their authors write them."""
     return ", ".join(found.title or found.name for found in map(registry.system, registry.DEFAULT))
 
 
 def all_systems() -> Sequence[System]:
-    """Every system that can be had and loaded."""
+    """Return every system that can be had and loaded."""
     return list(registry.usable().values())
 
 
 def names_of(part: Callable[[System], Iterable[str]]) -> tuple[str, ...]:
-    """The names that all systems have of something, each once."""
+    """Return the names that all systems have of something, each once."""
     return tuple(dict.fromkeys(name for found in all_systems() for name in part(found)))
 
 
 def watched_by(systems: Iterable[ConfiguredSystem]) -> list[Watched]:
-    """The kinds whose changes are journal lines because these systems run."""
+    """Return the kinds whose changes are journal lines because these systems run."""
     return [kind for each in systems for kind in each.system.watched()]
 
 
 def images_of(systems: Iterable[ConfiguredSystem]) -> dict[str, Mapping[str, Any]]:
-    """The images that these systems bring, by name."""
+    """Return the images that these systems bring, by name."""
     return {name: image for each in systems for name, image in each.system.images().items()}
 
 
 def with_steps(lines: Sequence[Line], systems: Iterable[ConfiguredSystem]) -> list[Line]:
-    """The lines as they are written out: those that are steps of a system's workflow bear these as ``paper``."""
+    """Return the lines as they are written out: those that are steps of a system's workflow bear these as ``paper``."""
     steps: dict[int, str] = {}
     for each in systems:
         for number, text in each.system.measuring.steps(each.configuration, lines).items():
@@ -63,7 +63,7 @@ def with_steps(lines: Sequence[Line], systems: Iterable[ConfiguredSystem]) -> li
 
 
 def find_program(name: str) -> PlayedProgram:
-    """The played program of the name ``SYSTEM/NAME``; its system is loaded now, whether or not it runs.
+    """Return the played program of the name ``SYSTEM/NAME``; its system is loaded now, whether or not it runs.
 
     Raises LookupError where there is none.
     """
@@ -77,7 +77,7 @@ def find_program(name: str) -> PlayedProgram:
 
 
 def find_profile(name: str) -> MakeOverhead:
-    """The testbed of that name.
+    """Return the testbed of that name.
 
     Raises LookupError naming those there are.
     """
@@ -89,7 +89,7 @@ def find_profile(name: str) -> MakeOverhead:
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of that name.
+    """Return the experiment of that name.
 
     Raises LookupError naming those that are spelt like it.
     """
@@ -100,17 +100,17 @@ def find_experiment(name: str) -> Experiment:
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """The experiments of all systems, by name."""
+    """Return the experiments of all systems, by name."""
     return {each.name: each for found in all_systems() for each in found.studies.experiments()}
 
 
 def all_trace_policies() -> dict[str, TracePolicy]:
-    """The policies that traces can be played by, of all systems, by name."""
+    """Return the policies that traces can be played by, of all systems, by name."""
     return {each.name: each for found in all_systems() for each in found.studies.trace_policies()}
 
 
 def all_commands() -> dict[str, Command]:
-    """The sub-commands of all systems, by name; the first system that has a name keeps it."""
+    """Return the sub-commands of all systems, by name; the first system that has a name keeps it."""
     commands: dict[str, Command] = {}
     for found in all_systems():
         for command in found.commands():

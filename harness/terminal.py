@@ -18,7 +18,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def escaped(text: str) -> str:
-    """The text without control characters: each as ``\\uXXXX``."""
+    """Return the text without control characters: each as ``\\uXXXX``."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -116,7 +116,7 @@ class TerminationGuard:
                 yield f"thread {thread.name}: {_place(frame)}"
 
     def _blocked(self) -> FrameType | None:
-        """Where the loop is, if it does not come to what it is asked to do next: one that works is not stuck."""
+        """Return where the loop is, if it does not come to what it is asked to do next: one that works is not stuck."""
         turn = threading.Event()
         if self._loop is not None:
             try:
@@ -136,7 +136,7 @@ class TerminationGuard:
 
 
 def _waits_at(task: asyncio.Task[Any]) -> str:
-    """The innermost place outside of asyncio at which a task waits."""
+    """Return the innermost place outside of asyncio at which a task waits."""
     found, inside = "(not begun)", ""
     awaited: Any = task.get_coro()
     while awaited is not None:

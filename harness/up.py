@@ -100,14 +100,14 @@ async def run_up(
 
 
 def _shared() -> ClusterSession:
-    """What the cluster is made in, and ends with; what takes its time is logged."""
+    """Return what the cluster is made in, and ends with; what takes its time is logged."""
     from mews.harness.clusters.session import ClusterSession
 
     return ClusterSession(notify=lambda text: log.warning("%s", text))
 
 
 def _with_kubeconfig_in(folder: Path, ready: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with the kubeconfig where the commands on an instance look for it, in its folder."""
+    """Return the same with the kubeconfig where the commands on an instance look for it, in its folder."""
     there = Path(ready["kubeconfig"])
     here = folder / "kubeconfig"
     if there != here:
@@ -129,7 +129,7 @@ async def _restore(session: LiveSession, snapshot: Mapping[str, Any]) -> None:
 
 
 async def _announced(cluster: ReachableCluster) -> bool:
-    """Whether all devices are announced, in the end; if not, it is said why."""
+    """Return whether all devices are announced, in the end; if not, it is said why."""
     from mews.harness.errors import RequirementError
 
     try:
@@ -141,7 +141,8 @@ async def _announced(cluster: ReachableCluster) -> bool:
 
 
 async def _unless(ended: asyncio.Event, opening: asyncio.Future[Any]) -> Any:
-    """The opened cluster, or None when a signal came first (opening is then given up, which closes what was begun)."""
+    """Return the opened cluster, or None when a signal came first (opening is then given up, which closes what was
+    begun)."""
     waiting = asyncio.ensure_future(ended.wait())
     await asyncio.wait([opening, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

@@ -65,7 +65,7 @@ class WorkerPool(Generic[R]):
         self._left: deque[int] = deque()
 
     def run(self, count: int) -> Iterator[R]:
-        """The results of items 0 to ``count`` - 1, in that order, each as soon as those before it are there.
+        """Yield the results of items 0 to ``count`` - 1, in that order, each as soon as those before it are there.
 
         An interrupt ends the workers, gives what has ended out of turn, and is raised then. Raises RequirementError
         where not even one worker can be started.

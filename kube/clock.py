@@ -34,20 +34,20 @@ class Clock:
 
     @classmethod
     def wall(cls) -> Clock:
-        """The machine's own time; an asyncio loop counts the same monotonic seconds as ``time.monotonic``."""
+        """Return the machine's own time; an asyncio loop counts the same monotonic seconds as ``time.monotonic``."""
         return cls(time.time() - time.monotonic())
 
     def now(self) -> float:
-        """Seconds since 1970-01-01T00:00:00Z."""
+        """Return seconds since 1970-01-01T00:00:00Z."""
         return self._epoch_s + _loop().time()
 
     def datetime(self) -> datetime:
-        """The same instant, aware, in UTC."""
+        """Return the same instant, aware, in UTC."""
         return datetime.fromtimestamp(self.now(), UTC)
 
 
 def wall_now() -> float:
-    """Seconds since 1970-01-01T00:00:00Z of this machine, for what another machine's time is compared with."""
+    """Return seconds since 1970-01-01T00:00:00Z of this machine, for what another machine's time is compared with."""
     return time.time()
 
 
@@ -67,7 +67,7 @@ class Pace:
         return asyncio.get_running_loop().time() * self.speed
 
     def loop_s(self, emulated_s: float) -> float:
-        """How long an emulated span takes on the loop."""
+        """Return how long an emulated span takes on the loop."""
         return emulated_s / self.speed
 
 
@@ -119,5 +119,5 @@ def _resolve(waiter: asyncio.Future[None]) -> None:
 
 
 def stream(seed: int | str, actor: str) -> random.Random:
-    """An actor's own stream of chance; the same for the same seed and name in every process."""
+    """Return an actor's own stream of chance; the same for the same seed and name in every process."""
     return random.Random(f"{seed}/{actor}")

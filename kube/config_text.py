@@ -9,7 +9,7 @@ import yaml
 
 
 def read_config(file: Path) -> Any:
-    """The value of a YAML file.
+    """Return the value of a YAML file.
 
     Raises ValueError: one line with the file and what is wrong.
     """

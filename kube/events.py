@@ -46,7 +46,7 @@ class _Bucket(Struct):
     filled_s: float
 
     def full_s(self) -> float:
-        """When it has all its tokens again."""
+        """Return when it has all its tokens again."""
         return self.filled_s + (_BURST - self.tokens) * _REFILL_S
 
 
@@ -57,7 +57,7 @@ class _Sighting(Struct, frozen=True):
 
 
 def reference(obj: Mapping[str, Any], *, field_path: str = "", kind: str = "") -> dict[str, Any]:
-    """An object reference, as an event's ``involvedObject``."""
+    """Return an object reference, as an event's ``involvedObject``."""
     metadata = obj["metadata"]
     made = {"kind": obj.get("kind") or kind, "namespace": metadata.get("namespace"), "name": metadata["name"]}
     made |= {"uid": metadata.get("uid"), "apiVersion": obj.get("apiVersion", "v1")}
@@ -66,7 +66,7 @@ def reference(obj: Mapping[str, Any], *, field_path: str = "", kind: str = "") -
 
 
 def pod_reference(pod: Object, *, container: str = "") -> dict[str, Any]:
-    """A reference to a pod, or to one of its containers."""
+    """Return a reference to a pod, or to one of its containers."""
     where = f"spec.{_list_of(pod, container)}{{{container}}}" if container else ""
     return reference({**pod, "kind": "Pod", "apiVersion": "v1"}, field_path=where)
 
@@ -79,7 +79,7 @@ def _list_of(pod: Object, container: str) -> str:
 
 
 def node_reference(name: str) -> dict[str, Any]:
-    """A reference to a node as the kubelet makes it: its uid is its name."""
+    """Return a reference to a node as the kubelet makes it: its uid is its name."""
     return {"kind": "Node", "name": name, "uid": name}
 
 
@@ -159,7 +159,7 @@ class EventRecorder:
         return True
 
     def _name(self, involved: str) -> str:
-        """The object's name and nanoseconds, as client-go; made to differ within one instant."""
+        """Return the object's name and nanoseconds, as client-go; made to differ within one instant."""
         self._number = (self._number + 1) % 1_000_000
         return f"{involved}.{int(self._context.clock.now() * 1e3) * 1_000_000 + self._number:x}"
 
@@ -209,7 +209,7 @@ class EventRecorder:
 
 
 def _digest(key: tuple[str, ...]) -> bytes:
-    """What stands for a key that is remembered for long: messages are."""
+    """Return what stands for a key that is remembered for long: messages are."""
     return blake2b("\0".join(key).encode(errors="surrogatepass"), digest_size=16).digest()
 
 

@@ -38,7 +38,7 @@ def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def metrics_options(options: argparse.Namespace) -> MetricsOptions | None:
-    """What the command line asks for; None for no metrics.
+    """Return what the command line asks for; None for no metrics.
 
     Raises ValueError for what does not go together, or a file that cannot be read.
     """

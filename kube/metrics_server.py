@@ -52,7 +52,7 @@ class MetricsServer:
 
 
 def _is_readable(accept: str) -> bool:
-    """Whether prometheus_client finds its way through it; what is no version makes it raise."""
+    """Return whether prometheus_client finds its way through it; what is no version makes it raise."""
     try:
         choose_encoder(accept)
     except (TypeError, ValueError):

@@ -91,7 +91,7 @@ class NvmlLibrary:
             return await asyncio.to_thread(self._read)
 
     async def describe(self) -> NvmlDescription:
-        """Names, architectures and joints. Raises NvmlError."""
+        """Return names, architectures and joints. Raises NvmlError."""
         async with self._lock:
             return await asyncio.to_thread(self._describe)
 
@@ -157,7 +157,7 @@ class NvmlLibrary:
         return str(pci.bus_id.decode()).lower()
 
     def _link_ends(self, handle: c_void_p) -> list[str]:
-        """What is at the end of each NVLink that is up: a bus address, or "" for a switch."""
+        """Return what is at the end of each NVLink that is up: a bus address, or "" for a switch."""
         found = []
         for link in range(_MOST_LINKS):
             active, kind, pci = c_uint(), c_uint(), _PciInfo()
@@ -263,7 +263,7 @@ class NvmlLibrary:
         self._events, self._watched = c_void_p(), ()
 
     def _xids(self, gpus: tuple[ListedGpu, ...]) -> tuple[ReportedXid, ...]:
-        """All that have come since; without waiting for more."""
+        """Return all that have come since; without waiting for more."""
         found: list[ReportedXid] = []
         while self._events:
             data = _EventData()
@@ -278,6 +278,6 @@ class NvmlLibrary:
 
 
 def _links(ends: list[list[str]], buses: list[str], one: int, other: int) -> int:
-    """How many NVLinks join two GPUs: those that end at the other, else those that both have to switches."""
+    """Return how many NVLinks join two GPUs: those that end at the other, else those that both have to switches."""
     direct = sum(end == buses[other] for end in ends[one])
     return direct or min(sum(end == "" for end in ends[each]) for each in (one, other))

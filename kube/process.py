@@ -30,7 +30,7 @@ def add_kubeconfig_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:
-    """The API server of those options; in a pod without them, its own.
+    """Return the API server of those options; in a pod without them, its own.
 
     Raises KubeconfigError.
     """
@@ -41,7 +41,7 @@ def kube_of(options: argparse.Namespace, user_agent: str) -> HttpKube:
 
 
 def kubeconfig_kube(file: str | None, context: str | None = None) -> HttpKube:
-    """The API server of that file, or of the usual ones.
+    """Return the API server of that file, or of the usual ones.
 
     Raises KubeconfigError.
     """
@@ -55,7 +55,7 @@ def kubeconfig_kube(file: str | None, context: str | None = None) -> HttpKube:
 
 
 def port_number(text: str) -> int:
-    """For ``add_argument(type=)``: where a server may listen."""
+    """Return it for ``add_argument(type=)``: where a server may listen."""
     if not text.isdecimal() or not 0 < int(text) < 65536:
         raise argparse.ArgumentTypeError(f"{text!r}: must be a port from 1 to 65535")
     return int(text)

@@ -65,7 +65,7 @@ class ServedCertificate:
         return base64.b64encode(self._authority.read_bytes()).decode()
 
     def trusting(self) -> ssl.SSLContext:
-        """A client that trusts this authority alone. Raises OSError."""
+        """Return a client that trusts this authority alone. Raises OSError."""
         return ssl.create_default_context(cafile=None if self._authority is None else str(self._authority))
 
 
@@ -125,7 +125,7 @@ class HttpService:
             self._certificate.renew()
 
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
-        """By its Service. Raises ValueError without TLS, OSError where the authority cannot be read."""
+        """Return them by its Service. Raises ValueError without TLS, OSError where the authority cannot be read."""
         if self._certificate is None:
             raise ValueError("webhooks: need TLS: give --certificate, --key and --authority")
         place = {"namespace": namespace, "name": self._service, "path": path, "port": self._port}

@@ -30,12 +30,12 @@ class UnusableSystemError(ValueError):
 
 
 def names() -> tuple[str, ...]:
-    """All systems that can be had, ours first."""
+    """Return all systems that can be had, ours first."""
     return (*OURS, *sorted({point.name for point in entry_points(group=GROUP)} - OURS.keys()))
 
 
 def system(name: str) -> System:
-    """The system of that name.
+    """Return the system of that name.
 
     Raises KeyError where there is none, UnusableSystemError for one that cannot be loaded.
     """
@@ -57,8 +57,8 @@ def system(name: str) -> System:
 
 
 def each_usable() -> Iterator[tuple[str, System]]:
-    """Every system that can be had and loaded, ours first: who has found what it looks for asks for no entry points.
-    One that is broken spoils what others do for nobody."""
+    """Yield every system that can be had and loaded, ours first: who has found what it looks for asks for no entry
+    points. One that is broken spoils what others do for nobody."""
     for name in OURS:
         yield name, system(name)
     for name in names()[len(OURS) :]:
@@ -70,10 +70,10 @@ def each_usable() -> Iterator[tuple[str, System]]:
 
 
 def usable() -> dict[str, System]:
-    """The same, by name."""
+    """Return the same, by name."""
     return dict(each_usable())
 
 
 def in_order(chosen: Mapping[str, object]) -> list[str]:
-    """Those names in the order in which a stack starts its systems."""
+    """Return those names in the order in which a stack starts its systems."""
     return [*(name for name in OURS if name in chosen), *sorted(name for name in chosen if name not in OURS)]

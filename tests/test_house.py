@@ -285,6 +285,29 @@ def public_classes():
                 yield node.name, f"{path.relative_to(ROOT)}:{node.lineno}"
 
 
+NO_VERB = {"Whether", "How", "Why"}
+"""Words with which the docstring of a function that returns something does not begin: it says ``Return whether …``."""
+
+
+def functions(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        decorators = " ".join(map(ast.unparse, getattr(node, "decorator_list", ())))
+        shown = "property" in decorators or "fixture" in decorators or "clause" in decorators
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.returns is not None and not shown:
+            yield node
+
+
+def test_what_a_function_returns_is_said_in_a_sentence():
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {text.splitlines()[0]}"
+        for path in SOURCES
+        for node in functions(path)
+        if (text := ast.get_docstring(node)) and ast.unparse(node.returns) != "None"
+        if text.split()[0] in NO_VERB
+    ]
+    assert found == []
+
+
 def test_no_two_public_classes_share_a_name():
     places = {}
     for name, where in public_classes():

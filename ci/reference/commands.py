@@ -14,7 +14,7 @@ from mews.harness.commands.help_layout import EXAMPLES
 
 
 def page() -> str:
-    """The options of all, then each command."""
+    """Return the options of all, then each command."""
     group: Any = typer.main.get_command(cli.app)
     own = [_typed(name, command) for name, command in group.commands.items()]
     return paragraphs(
@@ -30,12 +30,12 @@ def page() -> str:
 
 
 def options(command: Any) -> list[Any]:
-    """What may follow it, --help left out: it is the same everywhere."""
+    """Return what may follow it, --help left out: it is the same everywhere."""
     return [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
 
 
 def shown(option: Any) -> str:
-    """As it is typed."""
+    """Return it as it is typed."""
     metavar = "" if option.is_flag else f" {option.metavar or 'VALUE'}"
     return code(", ".join((*option.opts, *option.secondary_opts)) + metavar)
 
@@ -55,7 +55,7 @@ def _typed(name: str, command: Any) -> str:
 
 
 def _default(option: Any) -> str:
-    """As it is typed; "" for what is off or left out without it."""
+    """Return it as it is typed; "" for what is off or left out without it."""
     default = option.default
     return (
         code(f"{default:g}" if isinstance(default, float) else default)
@@ -69,7 +69,7 @@ def _examples(lines: Sequence[str]) -> str:
 
 
 def further() -> Iterator[str]:
-    """Those that are looked up by name."""
+    """Yield those that are looked up by name."""
     for name, command in all_commands().items():
         rows = [(code(option), text) for option, text in command.options.items()]
         yield paragraphs(

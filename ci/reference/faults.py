@@ -16,7 +16,7 @@ from mews.harness.api_faults.requests import VERBS
 
 
 def page() -> str:
-    """Those of a chassis, of a host, and between a component and the API."""
+    """Return those of a chassis, of a host, and between a component and the API."""
     return paragraphs(
         "# Faults",
         "`fault: {chassis: A, add: {kind: …}}` in a [step](steps.md), `mews fault add KIND NAME=VALUE…` on a running "

@@ -23,7 +23,7 @@ _INTRO = (
 
 
 def page() -> str:
-    """All tables."""
+    """Return all tables."""
     return paragraphs(
         "# Stored and ignored",
         _INTRO,

@@ -11,7 +11,7 @@ from mews.systems import registry
 
 
 def page() -> str:
-    """The lines of every run, then those that systems add."""
+    """Return the lines of every run, then those that systems add."""
     return paragraphs(
         "# The journal",
         "`mews run --journal FILE` writes the journal of a run, and `mews events` shows the journal of a running "
@@ -22,7 +22,7 @@ def page() -> str:
 
 
 def modules_of_systems() -> list[tuple[str, ModuleType]]:
-    """The systems with lines of kinds of their own, and the module that writes and lists these."""
+    """Return the systems with lines of kinds of their own, and the module that writes and lists these."""
     found = {
         (name, each.news.__module__): import_module(each.news.__module__)
         for name in registry.names()

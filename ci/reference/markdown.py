@@ -9,7 +9,7 @@ from typing import Any
 
 
 def words(text: str) -> str:
-    """A docstring as Markdown: literals in single backticks, literal blocks fenced."""
+    """Return a docstring as Markdown: literals in single backticks, literal blocks fenced."""
     lines: list[str] = []
     block: list[str] | None = None
     in_table = False
@@ -38,7 +38,7 @@ def _fenced(block: Sequence[str]) -> list[str]:
 
 
 def doc(value: Any) -> str:
-    """The docstring of a class, a function or a module; "" where it has none of its own."""
+    """Return the docstring of a class, a function or a module; "" where it has none of its own."""
     return words(value.__doc__ or "")
 
 
@@ -53,12 +53,12 @@ def cell(text: str) -> str:
 
 
 def code(text: object) -> str:
-    """A name as it is typed; "" stays."""
+    """Return a name as it is typed; "" stays."""
     return f"`{text}`" if str(text) else ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, or "" without rows."""
+    """Return a table, or "" without rows."""
     written = [f"| {' | '.join(cell(each) for each in row)} |" for row in rows]
     if not written:
         return ""
@@ -66,5 +66,5 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def paragraphs(*parts: str) -> str:
-    """Those that are not empty, one after the other."""
+    """Return those that are not empty, one after the other."""
     return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"

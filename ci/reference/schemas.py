@@ -20,7 +20,7 @@ _STEPS_AND_CHECKS = ("Step", "Check")
 
 
 def scenario_page() -> str:
-    """The whole file but for steps and checks, which have pages of their own."""
+    """Return the whole file but for steps and checks, which have pages of their own."""
     whole = schema()
     shown = _reached(whole, leave_out=_STEPS_AND_CHECKS)
     sections = [f"## {name}\n\n{_section(whole, whole['$defs'][name])}" for name in shown]
@@ -37,7 +37,7 @@ def scenario_page() -> str:
 
 
 def steps_page() -> str:
-    """Each action."""
+    """Return each action."""
     return paragraphs(
         "# Steps",
         doc_of("Step"),
@@ -50,7 +50,7 @@ def steps_page() -> str:
 
 
 def checks_page() -> str:
-    """Each check, and how values match."""
+    """Return each check, and how values match."""
     names = list(schema()["$defs"]["Check"]["properties"])
     return paragraphs(
         "# Checks",
@@ -62,7 +62,7 @@ def checks_page() -> str:
 
 
 def hardware_page() -> str:
-    """The hardware file."""
+    """Return the hardware file."""
     whole = hardware_schema()
     rows = list(_nested(whole, whole, ""))
     return paragraphs(
@@ -74,14 +74,14 @@ def hardware_page() -> str:
 
 
 def _beside_the_action() -> str:
-    """The keys of a step that are no action."""
+    """Return the keys of a step that are no action."""
     whole, actions = schema(), {name.rstrip("_") for name in ACTIONS}
     keys = {name: each for name, each in whole["$defs"]["Step"]["properties"].items() if name not in actions}
     return _keys(whole, {"properties": keys})
 
 
 def doc_of(name: str) -> str:
-    """The words of a definition."""
+    """Return the words of a definition."""
     return words(schema()["$defs"][name].get("description", ""))
 
 
@@ -94,7 +94,7 @@ def _system(name: str) -> str:
 
 
 def doc_in(whole: Schema, name: str) -> str:
-    """The words of a definition of that schema, in a line."""
+    """Return the words of a definition of that schema, in a line."""
     return line(words(whole["$defs"][name].get("description", "")))
 
 
@@ -121,7 +121,7 @@ def _each(owner: str, names: list[str]) -> Iterator[str]:
 
 
 def _target(whole: Schema, found: Schema) -> Schema | None:
-    """The definition that a value refers to, if it is one."""
+    """Return the definition that a value refers to, if it is one."""
     if "$ref" in found:
         target: Schema = whole["$defs"][found["$ref"].rpartition("/")[2]]
         return target
@@ -130,7 +130,7 @@ def _target(whole: Schema, found: Schema) -> Schema | None:
 
 
 def _names_in(value: Any) -> set[str]:
-    """The definitions that something refers to."""
+    """Return the definitions that something refers to."""
     if isinstance(value, Mapping):
         own = {str(value["$ref"]).rpartition("/")[2]} if "$ref" in value else set()
         return own.union(*map(_names_in, value.values()))
@@ -175,7 +175,7 @@ def _default(name: str, found: Schema, required: Any) -> str:
 
 
 def _type(whole: Schema, found: Schema) -> str:
-    """What may stand there, in words."""
+    """Return what may stand there, in words."""
     if "anyOf" in found:
         kinds = dict.fromkeys(_type(whole, each) for each in found["anyOf"] if each.get("type") != "null")
         return " or ".join(kinds)

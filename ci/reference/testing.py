@@ -14,7 +14,7 @@ from mews.harness import pytest_plugin
 
 
 def page() -> str:
-    """All of it."""
+    """Return all of it."""
     return paragraphs(
         "# The pytest plugin",
         doc(pytest_plugin),
@@ -49,7 +49,7 @@ def _fixture(name: str, function: Any) -> str:
 
 
 def _handed_out() -> dict[str, Any]:
-    """The names that the plugin imports for types alone."""
+    """Return the names that the plugin imports for types alone."""
     from importlib import import_module
 
     source = inspect.getsource(pytest_plugin).partition("if TYPE_CHECKING:\n")[2]
@@ -92,7 +92,7 @@ class _Collected:
         self.markers: list[str] = []
 
     def getgroup(self, *names: str, **more: Any) -> _Collected:
-        """As pytest's parser has it."""
+        """Return it as pytest's parser has it."""
         return self
 
     def addoption(self, *names: str, **given: Any) -> None:
@@ -109,7 +109,7 @@ class _Collected:
         """As pytest's configuration has it: nothing was given."""
 
     def getini(self, name: str) -> str:
-        """As pytest's configuration has it: nothing was given."""
+        """Return it as pytest's configuration has it: nothing was given."""
         return ""
 
     def addinivalue_line(self, name: str, text: str) -> None:
@@ -132,7 +132,7 @@ def ini_options() -> list[tuple[str, str, str]]:
 
 
 def markers() -> Iterator[str]:
-    """Each marker."""
+    """Yield each marker."""
     taken = _Collected()
     pytest_plugin.pytest_configure(typing.cast(pytest.Config, taken))
     for text in taken.markers:

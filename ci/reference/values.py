@@ -20,7 +20,7 @@ Metric = tuple[str, str]
 
 
 def invariants_page() -> str:
-    """Each with its number."""
+    """Return each with its number."""
     sections = [
         paragraphs(
             f'## {law.number} {law.name} {{: id="{law.number}" }}',
@@ -39,7 +39,7 @@ def invariants_page() -> str:
 
 
 def metrics_page() -> str:
-    """Those of a run, then those that Prometheus reads."""
+    """Return those of a run, then those that Prometheus reads."""
     heads = ("metric", "what it is")
     sections = []
     for name in registry.names():
@@ -65,7 +65,7 @@ def metrics_page() -> str:
 
 
 def _exposed(system: str) -> Iterator[Metric]:
-    """What a system's components expose, by name."""
+    """Yield what a system's components expose, by name."""
     monitored = registry.system(system).measuring.monitored
     if monitored is not None:
         yield from _in(monitored().exposition().decode())
@@ -82,7 +82,7 @@ def _in(text: str) -> Iterable[Metric]:
 
 
 def exit_codes_page() -> str:
-    """Each code."""
+    """Return each code."""
     from mews.harness import errors
 
     return paragraphs(
@@ -94,7 +94,7 @@ def exit_codes_page() -> str:
 
 
 def environment_page() -> str:
-    """Both tables."""
+    """Return both tables."""
     heads = ("variable", "what it does")
     return paragraphs(
         "# Environment variables",

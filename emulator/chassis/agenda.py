@@ -35,18 +35,18 @@ class Agenda:
             yield at_s, action
 
     def next_s(self) -> float | None:
-        """When something will happen next. May be asked while another thread takes things out."""
+        """Return when something will happen next. May be asked while another thread takes things out."""
         try:
             return self._entries[0][0]
         except IndexError:
             return None
 
     def only(self, owner: object) -> bool:
-        """Whether nothing but that owner's actions is going to happen."""
+        """Return whether nothing but that owner's actions is going to happen."""
         return len(self._entries) == self._counts.get(id(owner), 0)
 
     def has(self, owner: object) -> bool:
-        """Whether an action of that owner is going to happen."""
+        """Return whether an action of that owner is going to happen."""
         return id(owner) in self._counts
 
     def forget(self, owner: object) -> None:

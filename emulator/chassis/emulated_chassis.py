@@ -85,16 +85,16 @@ class EmulatedChassis:
     # Looking
 
     def rows(self, now_s: float) -> tuple[DeviceRow, ...]:
-        """The whole table, also devices that clients are not shown."""
+        """Return the whole table, also devices that clients are not shown."""
         self.settle(now_s)
         return self._table.rows()
 
     def shown(self) -> tuple[DeviceRow, ...]:
-        """The rows that a client is shown: the same tuple as long as no row of the table changes."""
+        """Return the rows that a client is shown: the same tuple as long as no row of the table changes."""
         return self._table.listing()
 
     def row(self, device: str, now_s: float) -> DeviceRow:
-        """One row of the table.
+        """Return one row of the table.
 
         Raises UnknownDeviceError.
         """
@@ -109,12 +109,12 @@ class EmulatedChassis:
         return self._table.spec(device)
 
     def down(self, now_s: float) -> bool:
-        """Whether the management CPU is away and answers nobody."""
+        """Return whether the management CPU is away and answers nobody."""
         self.settle(now_s)
         return self._now_s < self._down_until_s
 
     def devices(self) -> tuple[str, ...]:
-        """The IDs of all devices."""
+        """Return the IDs of all devices."""
         return tuple(row.device for row in self._table.rows())
 
     def pending(self) -> dict[str, OperationKind]:
@@ -122,11 +122,11 @@ class EmulatedChassis:
         return {op.device: op.kind for op in self._writes.values()}
 
     def writes(self) -> tuple[Operation, ...]:
-        """The writes that are begun and not settled, in their order."""
+        """Return the writes that are begun and not settled, in their order."""
         return tuple(self._writes.values())
 
     def next_due(self) -> float | None:
-        """When something will happen next; None if nothing is due. May be asked while another thread settles."""
+        """Return when something will happen next; None if nothing is due. May be asked while another thread settles."""
         return self._agenda.next_s()
 
     def read_at_once(self) -> None:
@@ -134,7 +134,7 @@ class EmulatedChassis:
         self._latencies = {**self._latencies, OperationKind.READ: Fixed(0.0)}
 
     def only_reads(self) -> bool:
-        """Whether nothing is going on but reads, which change nothing."""
+        """Return whether nothing is going on but reads, which change nothing."""
         return not self._writes and self._agenda.only(READING)
 
     # Operations
@@ -152,7 +152,7 @@ class EmulatedChassis:
         return self._begin(OperationKind.READ, "", None, now_s)
 
     def finish(self, operation: Operation, now_s: float) -> Answer:
-        """The answer to an operation whose ``answer_s`` has come."""
+        """Return the answer to an operation whose ``answer_s`` has come."""
         self.settle(max(now_s, operation.answer_s))
         return operation.answer()
 
@@ -264,7 +264,7 @@ class EmulatedChassis:
         self._writes.pop(operation.number, None)
 
     def _lose(self, operation: Operation) -> Operation:
-        """No answer, no effect: the management server is not there."""
+        """Return no answer, no effect: the management server is not there."""
         operation.settled, operation.applies, operation.outcome = True, False, OperationOutcome.DROPPED
         self._landed(operation)
         self._emit_finished(operation)
@@ -365,7 +365,7 @@ class EmulatedChassis:
         self.emit("uuid-changed", device=device, uuid=own if uuid is None else uuid)
 
     def rewound(self, t: float) -> tuple[DeviceRow, ...]:
-        """The listing as it was at ``t``."""
+        """Return the listing as it was at ``t``."""
         return self._table.rewound(t)
 
     def reboot(self, down_s: float) -> None:

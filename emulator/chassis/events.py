@@ -39,7 +39,7 @@ class ChassisEvent(Struct, frozen=True):
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The event for the wire, JSON-serialisable; t to the microsecond."""
+        """Return the event for the wire, JSON-serialisable; t to the microsecond."""
         return {
             "number": self.number,
             "t": round(self.t, 6),

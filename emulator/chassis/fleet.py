@@ -44,8 +44,8 @@ class Fleet:
         self.boxes |= {spec.name: self.build(spec.name) for spec in hardware.chassis}
 
     def build(self, name: str) -> EmulatedChassis:
-        """A box of that name as it is after power-on: its table from the store, nothing running. It counts its events
-        on from those of the one before: hosts take one with a number that was for one that comes late."""
+        """Return a box of that name as it is after power-on: its table from the store, nothing running. It counts its
+        events on from those of the one before: hosts take one with a number that was for one that comes late."""
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
         rng = random.Random(f"{self._seed}/chassis/{name}")
         store, telemetry = self._stores.get(name), self.telemetry[name]
@@ -72,7 +72,7 @@ class Fleet:
         return {name: self.rows(name, now_s) for name in self.boxes}
 
     def rows(self, name: str, now_s: float) -> dict[str, dict[str, Any]]:
-        """The table of one chassis."""
+        """Return the table of one chassis."""
         box = self.box(name)
         rows = box.rows(now_s)
         pending = box.pending()

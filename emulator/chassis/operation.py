@@ -90,7 +90,7 @@ class Operation(Struct):
             self.refusal = refusal
 
     def answer(self) -> Answer:
-        """What the client gets, once settled."""
+        """Return what the client gets, once settled."""
         truth = self.refusal is None and self.applies
         claim = truth if self.claims is None else self.claims
         lies = self.lies and self.says is not claim

@@ -32,15 +32,15 @@ class PlacedValue:
         return path
 
     def error(self, text: str) -> HardwareError:
-        """That complaint about this place."""
+        """Return that complaint about this place."""
         return HardwareError(f"{self._where(self.place)}: {self.path or 'file'}: {text}")
 
     def fail(self, allowed: str) -> HardwareError:
-        """The complaint that the value must be something else."""
+        """Return the complaint that the value must be something else."""
         return self.error(f"{_shown(self.value)}: must be {allowed}")
 
     def mapping(self, allowed: Sequence[str] | None = None) -> Mapping[str, Any]:
-        """A mapping, with no other keys than those allowed."""
+        """Return a mapping, with no other keys than those allowed."""
         if not isinstance(self.value, Mapping):
             raise self.fail("a mapping" + (f" with {', '.join(allowed)}" if allowed else ""))
         for key in self.value:
@@ -49,27 +49,27 @@ class PlacedValue:
         return self.value
 
     def items(self) -> list[PlacedValue]:
-        """The items of a list."""
+        """Return the items of a list."""
         if not isinstance(self.value, list):
             raise self.fail("a list")
         return [self.child(index, item) for index, item in enumerate(self.value)]
 
     def child(self, key: str | int, value: Any) -> PlacedValue:
-        """What lies below that key or index."""
+        """Return what lies below that key or index."""
         return PlacedValue(self._where, (*self.place, key), value, self._prefix)
 
     def get(self, key: str, default: Any = None) -> PlacedValue:
-        """What lies below that key of a mapping."""
+        """Return what lies below that key of a mapping."""
         return self.child(key, self.value.get(key, default))
 
     def text(self, pattern: re.Pattern[str], allowed: str) -> str:
-        """A text of that form."""
+        """Return a text of that form."""
         if not isinstance(self.value, str) or not pattern.fullmatch(self.value):
             raise self.fail(allowed)
         return self.value
 
     def whole(self, low: int, high: int) -> int:
-        """A whole number within bounds."""
+        """Return a whole number within bounds."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or not low <= self.value <= high:
             raise self.fail(f"a whole number from {low} to {high}")
         return self.value

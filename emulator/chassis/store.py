@@ -12,7 +12,7 @@ class TableStore(Protocol):
     """One chassis' table: a row per device, its ``port`` being where it is now. A write is durable when it returns."""
 
     def load(self) -> tuple[DeviceSpec, ...] | None:
-        """All rows in order of their first writing; None where nothing was ever stored."""
+        """Return all rows in order of their first writing; None where nothing was ever stored."""
         ...
 
     def save(self, row: DeviceSpec) -> None:

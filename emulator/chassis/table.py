@@ -75,7 +75,7 @@ class DeviceTable:
             raise UnknownDeviceError(f"device {device!r}: not in this chassis") from None
 
     def spec(self, device: str) -> DeviceSpec:
-        """The device's inventory record, with its present port.
+        """Return the device's inventory record, with its present port.
 
         Raises UnknownDeviceError.
         """
@@ -83,17 +83,17 @@ class DeviceTable:
         return self._specs[device]
 
     def rows(self) -> tuple[DeviceRow, ...]:
-        """Every row, also of devices whose link is down."""
+        """Return every row, also of devices whose link is down."""
         return tuple(self._rows.values())
 
     def listing(self) -> tuple[DeviceRow, ...]:
-        """The rows that a client is shown: the same tuple until something changes."""
+        """Return the rows that a client is shown: the same tuple until something changes."""
         if self._listing is None:
             self._listing = tuple(row for row in self._rows.values() if row.link)
         return self._listing
 
     def rewound(self, t: float) -> tuple[DeviceRow, ...]:
-        """The listing as it was at ``t``, as far as the history reaches."""
+        """Return the listing as it was at ``t``, as far as the history reaches."""
         ports: dict[str, str | None] = {}
         for change in reversed(self._history):
             if change.t <= t:

@@ -34,7 +34,7 @@ class FlaskWireResponse(FlaskResponse):
 
 
 def wire_app(answer: Answer, admit: Callable[[Request], Response | None] = lambda head: None) -> Flask:
-    """An app that hands every request, whatever its verb and path, to ``answer``.
+    """Return an app that hands every request, whatever its verb and path, to ``answer``.
 
     ``admit`` sees it first, without its body: who is not let in gets the refusal and is not listened to any longer.
     """
@@ -63,7 +63,7 @@ def wire_app(answer: Answer, admit: Callable[[Request], Response | None] = lambd
 
 
 def read_head() -> Request:
-    """The current Flask request without its body."""
+    """Return the current Flask request without its body."""
     return Request(
         method=request.method,
         path=request.path,
@@ -76,8 +76,8 @@ def read_head() -> Request:
 
 
 def with_body(head: Request) -> Request:
-    """The current Flask request, read to its end. A body over ``MAX_BODY`` is drained and left out; for one whose
-    framing makes no sense ``UNREADABLE`` stands, and the connection ends."""
+    """Return the current Flask request, read to its end. A body over ``MAX_BODY`` is drained and left out; for one
+    whose framing makes no sense ``UNREADABLE`` stands, and the connection ends."""
     try:
         body, too_large = _body(request.stream)
     except (ValueError, OSError):
@@ -98,7 +98,7 @@ def _body(stream: IO[bytes]) -> tuple[bytes, bool]:
 
 
 def write_response(reply: Response) -> FlaskResponse:
-    """The Flask response of a reply."""
+    """Return the Flask response of a reply."""
     body = reply.body if reply.stream is None else _bits(reply.stream)
     response = FlaskWireResponse(body, reply.status)
     for name, value in reply.headers.items():
@@ -109,14 +109,15 @@ def write_response(reply: Response) -> FlaskResponse:
 
 
 def _bits(stream: Stream) -> Iterator[bytes]:
-    """A comment first, so that the reader knows it is heard; whoever made the stream waits within ``take``."""
+    """Yield a comment first, so that the reader knows it is heard; whoever made the stream waits within ``take``."""
     yield b": mews\n\n"
     while (taken := stream.take()) is not None:
         yield from taken or (b": still here\n\n",)
 
 
 def route(dialects: Mapping[str, Answer], prefixes: Mapping[str, str | tuple[str, ...]]) -> Answer:
-    """One answer for several dialects on one port: the longest matching prefix wins, without any the last dialect."""
+    """Return one answer for several dialects on one port: the longest matching prefix wins, without any the last
+    dialect."""
     pairs = [(prefix, name) for name in dialects for prefix in _all(prefixes.get(name, "/"))]
     ordered = sorted(pairs, key=lambda pair: (-len(pair[0]), pair[1]))
 

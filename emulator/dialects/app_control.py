@@ -26,18 +26,18 @@ class ControlBackend(Protocol):
     """A ``control`` of chassis or of hosts."""
 
     def refused(self, request: Request, address: str) -> Response | None:
-        """The refusal of a caller, None lets it in."""
+        """Return the refusal of a caller, None lets it in."""
         ...
 
     def answer(self, request: Request) -> Response:
-        """The answer to a request that was let in."""
+        """Return the answer to a request that was let in."""
         ...
 
 
 def control_app(
     control: ControlBackend, feed: EventFeed, admit: Callable[[Request], Response | None] = lambda head: None
 ) -> Flask:
-    """The app: requests to ``control``, feeds from ``feed``, from callers whom ``admit`` does not refuse."""
+    """Return the app: requests to ``control``, feeds from ``feed``, from callers whom ``admit`` does not refuse."""
     streams = threading.BoundedSemaphore(MAX_STREAMS)
     app = wire_app(control.answer)
 

@@ -65,11 +65,11 @@ class Control:
         self._door = LoopbackGuard(token, routes, remote=remote)
 
     def refused(self, request: Request, address: str) -> Response | None:
-        """The refusal of a caller that is not on this machine or has no token; None lets it in."""
+        """Return the refusal of a caller that is not on this machine or has no token; None lets it in."""
         return self._door.refused(request, address)
 
     def answer(self, request: Request) -> Response:
-        """The answer to a request that was let in."""
+        """Return the answer to a request that was let in."""
         return self._door.answer(request)
 
     def _edit(self, request: Request) -> tuple[int, Any]:

@@ -16,7 +16,7 @@ SET_KEYS = ("chassis", "device", "set")
 
 
 def telemetry_routes(telemetry: RackTelemetry) -> Routes:
-    """The paths ``/v1/telemetry`` and ``/metrics``."""
+    """Return the paths ``/v1/telemetry`` and ``/metrics``."""
 
     def set_values(request: Request) -> tuple[int, Any]:
         body = read_object(request.body)

@@ -11,7 +11,7 @@ from mews.emulator.feed import EventFeed
 
 
 def time_routes(clock: EmulatedClock, feed: EventFeed) -> Routes:
-    """The paths ``/v1/speed`` and ``/v1/events``."""
+    """Return the paths ``/v1/speed`` and ``/v1/events``."""
 
     def speed(request: Request) -> tuple[int, Any]:
         return 200, {"speed": clock.speed}
@@ -31,7 +31,8 @@ def time_routes(clock: EmulatedClock, feed: EventFeed) -> Routes:
 
 
 def since(request: Request) -> int:
-    """The event number after which a reader wants to hear: ``Last-Event-ID`` or ``?since=``, else all that is kept.
+    """Return the event number after which a reader wants to hear: ``Last-Event-ID`` or ``?since=``, else all that is
+    kept.
 
     Raises ValueError.
     """

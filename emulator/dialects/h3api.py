@@ -52,7 +52,7 @@ REMARKS: Mapping[str, str] = MappingProxyType(
 
 
 def port_gid(port: str) -> str:
-    """The ``Port_GID`` of a ``Port#``: hexadecimal and an h (48 -> 30h, 0 -> 00h)."""
+    """Return the ``Port_GID`` of a ``Port#``: hexadecimal and an h (48 -> 30h, 0 -> 00h)."""
     return f"{int(port):02X}h"
 
 
@@ -75,7 +75,7 @@ class H3ApiFace:
         return self._failed(now_s, "none", "path", 404)
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
-        """The answer."""
+        """Return the answer."""
         if pending.operation is None or pending.render is None:
             assert pending.reply is not None
             return pending.reply
@@ -136,7 +136,7 @@ class H3ApiFace:
 
 
 def _port(gid: str) -> str:
-    """The ``Port#`` of a ``Port_GID``; what is none is handed on as it is and refused by the core."""
+    """Return the ``Port#`` of a ``Port_GID``; what is none is handed on as it is and refused by the core."""
     match = GID.fullmatch(gid)
     return str(int(match[1], 16)) if match else gid
 

@@ -11,7 +11,7 @@ NAMESPACE: Final = UUID("6a1f5c1e-2f0c-5b8e-9d53-0f3c6b7a4e10")
 
 
 def identity(kind: str, *names: str) -> str:
-    """The UUID of ``kind/name/…``, lower case."""
+    """Return the UUID of ``kind/name/…``, lower case."""
     return str(uuid5(NAMESPACE, "/".join((kind, *names))))
 
 
@@ -22,10 +22,10 @@ CLUSTER: Final = identity("cluster", "mews")
 
 
 def machine_uuid(host: str) -> str:
-    """The machine of a host, the same on every chassis that it is cabled to."""
+    """Return the machine of a host, the same on every chassis that it is cabled to."""
     return identity("machine", host)
 
 
 def resource_uuid(chassis: str, device: str) -> str:
-    """The fabric's own UUID of a device, which is not the GPU's: that is its serial number (cohdi.md 3)."""
+    """Return the fabric's own UUID of a device, which is not the GPU's: that is its serial number (cohdi.md 3)."""
     return identity("resource", chassis, device)

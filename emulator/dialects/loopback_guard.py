@@ -25,7 +25,7 @@ class LoopbackGuard:
         self._routes = routes
 
     def refused(self, request: Request, address: str) -> Response | None:
-        """The refusal of a caller that is not on this machine or has no token; None lets it in."""
+        """Return the refusal of a caller that is not on this machine or has no token; None lets it in."""
         if not self._remote and not _loopback(address):
             return _error(403, f"{address}: control is for this machine only")
         behind_proxy = request.headers.get("x-mews-token")
@@ -35,7 +35,7 @@ class LoopbackGuard:
         return None
 
     def answer(self, request: Request) -> Response:
-        """The answer to a request that was let in."""
+        """Return the answer to a request that was let in."""
         verbs = self._routes.get(request.path)
         if verbs is None:
             return _error(404, f"{request.path}: there are {', '.join(self._routes)}")

@@ -41,7 +41,7 @@ class CabledMachines:
         self.by_port = {machine.port: machine for machine in self.machines.values()}
 
     def seen(self, rows: Iterable[DeviceRow]) -> dict[str, CabledMachine]:
-        """All machines by UUID, also one that only a listing knows."""
+        """Return all machines by UUID, also one that only a listing knows."""
         found = dict(self.machines)
         for row in rows:
             if row.port is not None and row.port not in self.by_port:
@@ -51,7 +51,7 @@ class CabledMachines:
 
 
 def model_of(box: EmulatedChassis, device: str) -> str:
-    """The model of a device; "unknown" of one that only a listing knows."""
+    """Return the model of a device; "unknown" of one that only a listing knows."""
     try:
         return box.device(device).model
     except UnknownDeviceError:
@@ -59,7 +59,7 @@ def model_of(box: EmulatedChassis, device: str) -> str:
 
 
 def device_of(box: EmulatedChassis, uuid: str) -> str | None:
-    """The device with that resource UUID, in any case."""
+    """Return the device with that resource UUID, in any case."""
     wanted = uuid.lower()
     return next((each for each in box.devices() if resource_uuid(box.spec.name, each) == wanted), None)
 

@@ -9,7 +9,7 @@ from mews.emulator.dialects.wire import ChassisFace, DialectFace
 
 
 def face_of(dialect: str) -> DialectFace:
-    """What that dialect brings to the emulator.
+    """Return what that dialect brings to the emulator.
 
     Raises NotRegisteredError, a ValueError.
     """
@@ -20,5 +20,5 @@ def face_of(dialect: str) -> DialectFace:
 
 
 def face(dialect: str, box: EmulatedChassis, settings: RedfishSettings) -> ChassisFace:
-    """A chassis' face in a dialect; ``settings`` are for those that know accounts."""
+    """Return a chassis' face in a dialect; ``settings`` are for those that know accounts."""
     return face_of(dialect).make(box, settings)

@@ -63,7 +63,7 @@ class ResourcePoolFace:
         return _refused(now_s, 404, "404 page not found")
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
-        """The answer."""
+        """Return the answer."""
         if pending.operation is None or pending.render is None:
             assert pending.reply is not None
             return pending.reply

@@ -13,7 +13,7 @@ _READS = ("GET", "HEAD", "OPTIONS")
 
 
 def gate(callers: Callers, reads_only: str = "") -> Callable[[Request], Response | None]:
-    """What looks at each request's headers before anything else of it: the refusal, or None to let it in.
+    """Return what looks at each request's headers before anything else of it: the refusal, or None to let it in.
     ``reads_only``: why nothing but reads is answered, "" where all is."""
 
     def look(head: Request) -> Response | None:

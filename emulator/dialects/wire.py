@@ -49,7 +49,7 @@ class Request(Struct, frozen=True):
     """Those members of the query that are there more than once, with all of their values; ``query`` has the first."""
 
     def values(self, name: str) -> tuple[str, ...]:
-        """All values of a member of the query, in their order."""
+        """Return all values of a member of the query, in their order."""
         if name in self.repeated:
             return self.repeated[name]
         return (self.query[name],) if name in self.query else ()
@@ -97,7 +97,7 @@ class ChassisFace(Protocol):
         ...
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
-        """The answer, once ``pending.due_s`` has come."""
+        """Return the answer, once ``pending.due_s`` has come."""
         ...
 
 
@@ -134,7 +134,7 @@ class JsonError(ValueError):
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body; ``null`` reads as an empty one, as Go does.
+    """Return the JSON object of a body; ``null`` reads as an empty one, as Go does.
 
     Raises JsonError.
     """
@@ -150,7 +150,8 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def read_strings(body: bytes, names: tuple[str, ...]) -> dict[str, str]:
-    """Those members of the body's JSON object, any case of their names, "" where absent or null; others are ignored.
+    """Return those members of the body's JSON object, any case of their names, "" where absent or null; others are
+    ignored.
 
     Raises JsonError, also where one is not a string.
     """

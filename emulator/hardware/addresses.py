@@ -45,18 +45,18 @@ class PciAddress(Struct, frozen=True):
 
 
 def root_of(way: tuple[Bridge, ...]) -> str:
-    """The root complex that ports are below, as sysfs calls it: ``pci0000:00``."""
+    """Return the root complex that ports are below, as sysfs calls it: ``pci0000:00``."""
     return f"pci{way[0].bdf[:7]}"
 
 
 def ports_path(way: tuple[Bridge, ...]) -> str:
-    """Where the last of these ports lies below ``/sys/devices``."""
+    """Return where the last of these ports lies below ``/sys/devices``."""
     return "/".join((root_of(way), *(bridge.bdf for bridge in way)))
 
 
 def pcie_level(one: PciAddress, other: PciAddress) -> str:
-    """How near two devices are by PCIe, in the words of ``nvidia-smi topo``: ``PIX`` over one switch at most, ``PXB``
-    over several, ``PHB`` over their root complex, ``NODE`` within the NUMA node, ``SYS`` across."""
+    """Return how near two devices are by PCIe, in the words of ``nvidia-smi topo``: ``PIX`` over one switch at most,
+    ``PXB`` over several, ``PHB`` over their root complex, ``NODE`` within the NUMA node, ``SYS`` across."""
     shared = sum(a == b for a, b in zip(one.above, other.above, strict=False))
     if shared:
         return "PIX" if max(len(one.above), len(other.above)) - shared <= 1 else "PXB"
@@ -69,7 +69,7 @@ class AddressPool(Protocol):
     """Gives the addresses below one chassis port, or within a server."""
 
     def give(self, slot: int) -> PciAddress:
-        """An address for the device in that slot of the chassis (counted from 0)."""
+        """Return an address for the device in that slot of the chassis (counted from 0)."""
         ...
 
     def take(self, bdf: str) -> None:
@@ -88,7 +88,7 @@ class PciAddresses:
         self._given: set[int] = set()
 
     def give(self, slot: int) -> PciAddress:
-        """An address for the device in that slot of the chassis (counted from 0)."""
+        """Return an address for the device in that slot of the chassis (counted from 0)."""
         while self._next % self._size in self._given:
             self._next += 1
         place = self._next % self._size
@@ -119,7 +119,7 @@ class FixedAddresses:
         self._addresses = addresses
 
     def give(self, slot: int) -> PciAddress:
-        """The address of the device in that slot."""
+        """Return the address of the device in that slot."""
         return self._addresses[slot]
 
     def take(self, bdf: str) -> None:

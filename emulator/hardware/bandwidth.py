@@ -32,7 +32,7 @@ class GpuLinkRate(Struct, frozen=True):
 
 
 def link_rate(profile: GpuProfile) -> GpuLinkRate:
-    """Of a GPU of that model."""
+    """Return that of a GPU of that model."""
     generation = profile.architecture
     nvlink_gb_s = 20.0 if generation <= PASCAL else 50.0 if generation >= BLACKWELL else 25.0
     return GpuLinkRate(nvlink_gb_s, LANE_GB_S[profile.pcie_gen] * profile.pcie_width)
@@ -63,12 +63,12 @@ def _between(word: str, one: GpuLinkRate, other: GpuLinkRate) -> float:
 
 
 def smallest_and_sum(bandwidth: Sequence[Sequence[float]], chosen: Sequence[int]) -> tuple[float, float]:
-    """Of the pairs of a set of GPUs, the smallest bandwidth and their sum: what a choice of GPUs is ranked by, in this
-    order. A set without a pair has no bound: (inf, 0)."""
+    """Return that of the pairs of a set of GPUs, the smallest bandwidth and their sum: what a choice of GPUs is ranked
+    by, in this order. A set without a pair has no bound: (inf, 0)."""
     pairs = [bandwidth[a][b] for number, a in enumerate(chosen) for b in chosen[number + 1 :]]
     return (min(pairs), round(sum(pairs), 6)) if pairs else (float("inf"), 0.0)
 
 
 def by_uuid(uuids: Sequence[str], bandwidth: Sequence[Sequence[float]]) -> Mapping[str, Mapping[str, float]]:
-    """The same by UUID, without the GPU itself, as a report of the host bears it."""
+    """Return the same by UUID, without the GPU itself, as a report of the host bears it."""
     return {one: {other: bandwidth[a][b] for b, other in enumerate(uuids) if a != b} for a, one in enumerate(uuids)}

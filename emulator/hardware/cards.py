@@ -76,7 +76,7 @@ KINDS = ("GPU", *OTHERS)
 
 
 def gpu_profile(model: str) -> GpuProfile:
-    """The GPU model of an inventory; one that nobody knows is taken for the default."""
+    """Return the GPU model of an inventory; one that nobody knows is taken for the default."""
     try:
         return profile_of(model)
     except KeyError:
@@ -84,8 +84,8 @@ def gpu_profile(model: str) -> GpuProfile:
 
 
 def card_of(kind: str, model: str, virtual_functions: int | None = None) -> Card:
-    """What a device of the inventory is to PCI; a kind that nobody knows is taken for an accelerator like an FPGA.
-    ``virtual_functions``: how many an adapter's firmware is set to, None: as usual."""
+    """Return what a device of the inventory is to PCI; a kind that nobody knows is taken for an accelerator like an
+    FPGA. ``virtual_functions``: how many an adapter's firmware is set to, None: as usual."""
     if kind != "GPU":
         card = OTHERS.get(kind.upper(), FPGA)
         return card if virtual_functions is None else replace(card, virtual_functions=virtual_functions)

@@ -60,7 +60,8 @@ FALCON_POST_EOF = 1 / 362
 
 
 def falcon_4005(chassis: str) -> ChassisProfile:
-    """The Falcon 4005 of that name; chassis A and B of the testbed have their own manners, others the mixture."""
+    """Return the Falcon 4005 of that name; chassis A and B of the testbed have their own manners, others the
+    mixture."""
     key = chassis if chassis in FALCON_ATTACH else ""
     honest, lying, share = FALCON_ATTACH[key]
     quirks: list[Spec] = [
@@ -86,7 +87,7 @@ KEYS = ("attach", "detach", "read", "quirks", "reads_queue")
 
 
 def parse_profile(value: Any, chassis: str) -> ChassisProfile:
-    """The profile that a hardware file names (``instant``, ``falcon-4005``) or spells out.
+    """Return the profile that a hardware file names (``instant``, ``falcon-4005``) or spells out.
 
     Spelt out: ``{attach, detach, read, quirks, reads_queue}``, all optional; latencies (default 0) and fault specs.
     Raises ValueError naming what is allowed.

@@ -18,7 +18,7 @@ KNOWN = f"a release such as {DEFAULT_RELEASE} of a branch of {', '.join(map(str,
 
 
 def branch_of(release: str) -> int:
-    """The branch of a release such as ``570.86.15``.
+    """Return the branch of a release such as ``570.86.15``.
 
     Raises ValueError naming the branches that there are.
     """
@@ -29,14 +29,14 @@ def branch_of(release: str) -> int:
 
 
 def is_late(release: str) -> bool:
-    """Whether a release has what the last ones of 580 brought, and 590.48 had not: public captures of 580.105, 580.173,
-    590.48 and 595.80. Raises ValueError."""
+    """Return whether a release has what the last ones of 580 brought, and 590.48 had not (public captures of 580.105,
+    580.173, 590.48 and 595.80). Raises ValueError."""
     branch, number = branch_of(release), int(release.split(".")[1])
     return branch >= 595 or (branch == 580 and number >= 126)
 
 
 def cuda_of(release: str) -> int:
-    """The CUDA version of a release. Raises ValueError."""
+    """Return the CUDA version of a release. Raises ValueError."""
     return CUDA_OF_BRANCH[branch_of(release)]
 
 

@@ -88,7 +88,7 @@ DEFAULT_MODEL = "V100"
 
 
 def profile_of(model: str) -> GpuProfile:
-    """The profile of a model as inventories name it (``V100``, ``RTX 3090``, ``rtx3090``, ``NVIDIA A100``).
+    """Return the profile of a model as inventories name it (``V100``, ``RTX 3090``, ``rtx3090``, ``NVIDIA A100``).
 
     Raises KeyError with the models there are.
     """
@@ -98,7 +98,7 @@ def profile_of(model: str) -> GpuProfile:
 
 
 def is_known(model: str) -> bool:
-    """Whether there is such a model."""
+    """Return whether there is such a model."""
     return _key(model) in PROFILES
 
 

@@ -39,7 +39,7 @@ class HostProfile(Struct, frozen=True):
     pciehp: bool = True
 
     def arrow(self, name: str) -> Latency:
-        """The latency of one of ``ARROWS``."""
+        """Return the latency of one of ``ARROWS``."""
         latency: Latency = getattr(self, name)
         return latency
 
@@ -68,7 +68,8 @@ KEYS = (*ARROWS, "surprise", "drain", "remove", "pciehp")
 
 
 def parse_host_profile(value: Any) -> HostProfile:
-    """The profile that a hardware file names or spells out (``{link: 0.1, driver: {uniform: [1, 2]}, pciehp: false}``).
+    """Return the profile that a hardware file names or spells out (``{link: 0.1, driver: {uniform: [1, 2]}, pciehp:
+    false}``).
 
     Raises ValueError naming what is allowed.
     """

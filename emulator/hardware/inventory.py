@@ -76,8 +76,8 @@ class ChassisSpec(Struct, frozen=True):
     prefixed: bool = True
 
     def gpuid(self, device: str) -> str:
-        """The pool-wide ID of a device, ``<chassis index>-<device>`` such as ``1-001300`` (chassis.md 2), or ``001300``
-        alone as the public KubeComp has it; a server's own are called by the server's name."""
+        """Return the pool-wide ID of a device, ``<chassis index>-<device>`` such as ``1-001300`` (chassis.md 2), or
+        ``001300`` alone as the public KubeComp has it; a server's own are called by the server's name."""
         if not self.prefixed:
             return device
         return f"{self.index if self.name else self.pool}-{device}"
@@ -91,5 +91,5 @@ class Hardware(Struct, frozen=True):
     chassis: tuple[ChassisSpec, ...]
 
     def pools(self) -> tuple[str, ...]:
-        """The pools, in the order of the file."""
+        """Return the pools, in the order of the file."""
         return tuple(dict.fromkeys(spec.pool for spec in self.chassis))

@@ -101,7 +101,7 @@ ALLOWED = (
 
 
 def parse_latency(value: Any) -> Latency:
-    """The distribution that a file's value describes.
+    """Return the distribution that a file's value describes.
 
     Raises ValueError naming what is allowed.
     """

@@ -43,7 +43,7 @@ class PcieTree(Struct, frozen=True):
     switches: tuple[PcieSwitch, ...] = ()
 
     def names(self) -> tuple[str, ...]:
-        """What a device can be on."""
+        """Return what a device can be on."""
         return (*(root.name for root in self.roots), *(switch.name for switch in self.switches))
 
 
@@ -55,7 +55,7 @@ class ServerLayout(Struct, frozen=True):
 
 
 def lay_out(tree: PcieTree, places: Sequence[str], domain: int) -> ServerLayout:
-    """The layout of a server whose devices are on those root complexes and switches.
+    """Return the layout of a server whose devices are on those root complexes and switches.
 
     Raises ValueError, one line, where a root complex or a switch has more below it than there are ports or buses.
     """
@@ -112,7 +112,7 @@ class _Enumeration:
         return self.below(switch.name, (*above, port, upstream), bus + 1)
 
     def _buses(self, name: str) -> int:
-        """How many are below a switch's upper port: its own, and those of what is on it."""
+        """Return how many are below a switch's upper port: its own, and those of what is on it."""
         inner = (1 + self._buses(switch.name) for switch in self._tree.switches if switch.below == name)
         return 1 + self._places.count(name) + sum(inner)
 

@@ -42,7 +42,7 @@ CUBE_MESH_GPUS = 8
 
 
 def cube_mesh_links() -> LinkMatrix:
-    """The hybrid cube mesh of eight V100."""
+    """Return the hybrid cube mesh of eight V100."""
     size = range(CUBE_MESH_GPUS)
     return LinkMatrix(tuple(tuple(_CUBE_MESH_LINKS.get((min(a, b), max(a, b)), 0) for b in size) for a in size))
 
@@ -59,7 +59,7 @@ def no_links(gpus: int) -> LinkMatrix:
 
 
 def cube_mesh() -> Matrix:
-    """The hybrid cube mesh of eight V100: pairs without a link meet across the sockets."""
+    """Return the hybrid cube mesh of eight V100: pairs without a link meet across the sockets."""
     counts = cube_mesh_links().counts
     return tuple(
         tuple(SELF if a == b else f"NV{links}" if links else "SYS" for b, links in enumerate(row))
@@ -68,7 +68,7 @@ def cube_mesh() -> Matrix:
 
 
 def nvswitch(count: int, links: int = 12) -> Matrix:
-    """Every GPU with all its links on NVSwitch (A100: 12, H100 and B200: 18)."""
+    """Return every GPU with all its links on NVSwitch (A100: 12, H100 and B200: 18)."""
     return tuple(tuple(SELF if a == b else f"NV{links}" for b in range(count)) for a in range(count))
 
 

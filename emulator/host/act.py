@@ -224,7 +224,7 @@ def _function(tree: HostTree, action: Mapping[str, Any]) -> Function:
 
 
 def filled(tree: HostTree, action: Mapping[str, Any]) -> str:
-    """The path of a ``write`` with the device's names filled in.
+    """Return the path of a ``write`` with the device's names filled in.
 
     Raises NoSuchDeviceError, ValueError.
     """

@@ -25,7 +25,7 @@ FOR_ROOT, FOR_ALL = 256, 292
 
 
 def capability_minor(gpu_minor: int, instance: int, compute: int | None = None) -> int:
-    """The minor number of a GPU instance's capability, or of one of its compute instances'."""
+    """Return the minor number of a GPU instance's capability, or of one of its compute instances'."""
     first = FIRST + (gpu_minor * INSTANCES + instance) * PER_INSTANCE
     return first if compute is None else first + 1 + compute
 

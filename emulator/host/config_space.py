@@ -24,8 +24,8 @@ PORT_TYPES = {"endpoint": _ENDPOINT, "root": _ROOT_PORT, "upstream": _UPSTREAM, 
 def endpoint_config(
     card: Card, bars: tuple[int, ...], *, irq: int, bound: bool, serial: str, virtual: int = 0
 ) -> bytes:
-    """A device's 4096 bytes; ``bars`` are the start addresses of ``card.bars``, ``virtual`` the virtual functions that
-    it has now."""
+    """Return a device's 4096 bytes; ``bars`` are the start addresses of ``card.bars``, ``virtual`` the virtual
+    functions that it has now."""
     space = _header(card, header_type=0x00, command=0x0406 if bound else 0x0400)
     for (number, size, wide), start in zip(card.bars, bars, strict=True):
         flags = 0xC if wide else 0x0
@@ -46,7 +46,8 @@ def endpoint_config(
 
 
 def bridge_config(card: Card, port: str, *, primary: int, secondary: int, last: int, slot: int | None = None) -> bytes:
-    """A switch port's 4096 bytes; ``port`` is a key of ``PORT_TYPES``, ``slot`` the number of the slot it leads to."""
+    """Return a switch port's 4096 bytes; ``port`` is a key of ``PORT_TYPES``, ``slot`` the number of the slot it leads
+    to."""
     space = _header(card, header_type=0x01, command=0x0407)
     space[0x18], space[0x19], space[0x1A] = primary, secondary, last
     struct.pack_into("<HH", space, 0x20, 0x0000, 0x0FF0)

@@ -67,7 +67,7 @@ class HostEvent(Struct, frozen=True):
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The event for the wire, JSON-serialisable; t to the microsecond."""
+        """Return the event for the wire, JSON-serialisable; t to the microsecond."""
         return {"number": self.number, "t": round(self.t, 6), "host": self.host, "event": self.event, **self.fields}
 
 

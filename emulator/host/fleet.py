@@ -157,7 +157,7 @@ class Hosts:
         return found
 
     def _starts(self) -> Iterator[tuple[str, DeviceSpec, str | None]]:
-        """The tables of the hardware file."""
+        """Yield the tables of the hardware file."""
         for spec in self.hardware.chassis:
             yield from ((spec.name, device, device.port) for device in spec.devices)
 

@@ -191,7 +191,7 @@ class Function(Struct, eq=False):
         return self.is_gpu and self.stage >= BringUpStage.NODE and not self.node_hidden
 
     def named(self) -> dict[str, Any]:
-        """What every event of it bears."""
+        """Return what every event of it bears."""
         return {
             "device": self.device.id,
             "uuid": self.device.uuid,
@@ -203,7 +203,7 @@ class Function(Struct, eq=False):
         }
 
     def row(self) -> dict[str, Any]:
-        """The host's view of it, for ``control``, scenarios and people."""
+        """Return the host's view of it, for ``control``, scenarios and people."""
         virtual = {
             "rdma": None if self.rdma is None else f"mlx5_{self.rdma}",
             "virtual_functions": [{"bdf": one.bdf, "driver": one.bound or None} for one in self.virtual],

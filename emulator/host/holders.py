@@ -49,7 +49,7 @@ class DeviceHolders:
         return holder
 
     def known(self, key: str) -> Holder | None:
-        """One that is there, or was there not long ago."""
+        """Return one that is there, or was there not long ago."""
         return self._holders.get(key) or self._gone.get(key)
 
     def of(self, uuid: str, *, but: Iterable[str] = ()) -> list[Holder]:
@@ -58,7 +58,7 @@ class DeviceHolders:
         return [h for h in self._holders.values() if uuid in h.uuids and h.key not in left_out]
 
     def keys(self, prefix: str) -> list[str]:
-        """All keys with that beginning."""
+        """Return all keys with that beginning."""
         return [key for key in self._holders if key.startswith(prefix)]
 
     def __iter__(self) -> Iterator[Holder]:

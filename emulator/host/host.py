@@ -88,22 +88,22 @@ class Host:
         return self.version - self._use_changes
 
     def functions(self) -> tuple[Function, ...]:
-        """All devices of which anything is left, by address."""
+        """Return all devices of which anything is left, by address."""
         return tuple(self._functions)
 
     def on_bus(self) -> list[Function]:
-        """All PCI functions that sysfs shows, virtual ones after the physical one that has them."""
+        """Return all PCI functions that sysfs shows, virtual ones after the physical one that has them."""
         return [f for own in self._functions for f in (own, *own.virtual) if f.has_function]
 
     def cpus_near(self, numa_node: int) -> str:
-        """The processors of a NUMA node as a list such as ``0-23``: each node has as many as any other."""
+        """Return the processors of a NUMA node as a list such as ``0-23``: each node has as many as any other."""
         if numa_node < 0:
             return f"0-{self.spec.cpus - 1}"
         share = max(self.spec.cpus // self.spec.numa_nodes, 1)
         return f"{numa_node * share}-{numa_node * share + share - 1}"
 
     def find(self, bdf: str) -> Function:
-        """The function at that address.
+        """Return the function at that address.
 
         Raises NoSuchDeviceError.
         """
@@ -114,7 +114,7 @@ class Host:
         raise NoSuchDeviceError(f"PCI function {bdf!r}: {self.spec.name} has {there}")
 
     def holding(self, device: str) -> Function:
-        """The living entry of a device, by its own ID or GPUID.
+        """Return the living entry of a device, by its own ID or GPUID.
 
         Raises NoSuchDeviceError.
         """
@@ -125,7 +125,7 @@ class Host:
         raise NoSuchDeviceError(f"device {device!r}: {self.spec.name} has {there}")
 
     def busy(self, function: Function, *, but: Sequence[str] = ()) -> bool:
-        """Whether somebody has the GPU open: a process, a pod, or the driver's own persistence."""
+        """Return whether somebody has the GPU open: a process, a pod, or the driver's own persistence."""
         return function.persistence or bool(self.holders.of(function.device.uuid, but=but))
 
     def view(self) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Host:
         }
 
     def next_due(self) -> float | None:
-        """When something will happen next."""
+        """Return when something will happen next."""
         return self._agenda.next_s()
 
     # The chassis' side
@@ -260,7 +260,7 @@ class Host:
         self._agenda.at(self._now_s + delay_s, lambda t: self._arrive(function, arrow), function)
 
     def is_climbing(self, function: Function) -> bool:
-        """Whether its next layer (or its sweeping away) is under way."""
+        """Return whether its next layer (or its sweeping away) is under way."""
         return self._agenda.has(function)
 
     def _may(self, function: Function, arrow: str) -> bool:

@@ -34,13 +34,13 @@ class HostJoints(Struct, frozen=True):
 
 
 def shown_gpus(host: Host) -> list[Function]:
-    """The GPUs that NVML shows, in order of bus address. One that the chassis took away is shown no more, though its
-    function stays on the bus for as long as a process has it open."""
+    """Return the GPUs that NVML shows, in order of bus address. One that the chassis took away is shown no more, though
+    its function stays on the bus for as long as a process has it open."""
     return [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
 
 
 def joints(host: Host, gpus: Sequence[Function]) -> HostJoints:
-    """How those are joined."""
+    """Return how those are joined."""
     levels = _levels(tuple(gpu.address for gpu in gpus))
     links = _links(host, gpus)
     matrix = tuple(
@@ -51,7 +51,8 @@ def joints(host: Host, gpus: Sequence[Function]) -> HostJoints:
 
 
 def host_report(host: Host) -> dict[str, object]:
-    """The GPUs' UUIDs, their matrix, and by UUID the bandwidth of each pair in GB/s: what the host says of itself."""
+    """Return the GPUs' UUIDs, their matrix, and by UUID the bandwidth of each pair in GB/s: what the host says of
+    itself."""
     gpus = shown_gpus(host)
     uuids = [gpu.device.uuid for gpu in gpus]
     matrix = joints(host, gpus).matrix
@@ -73,8 +74,8 @@ def _levels(addresses: tuple[PciAddress, ...]) -> Matrix:
 
 
 def _links(host: Host, gpus: Sequence[Function]) -> LinkMatrix:
-    """The server's own links between those; where its file names none, those of an NVSwitch system whose GPUs all are
-    of one. A GPU that a chassis lends has none."""
+    """Return the server's own links between those; where its file names none, those of an NVSwitch system whose GPUs
+    all are of one. A GPU that a chassis lends has none."""
     own = host.spec.links
     if own is None:
         profiles = [gpu_profile(gpu.device.model) for gpu in gpus]
@@ -87,7 +88,7 @@ def _links(host: Host, gpus: Sequence[Function]) -> LinkMatrix:
 
 
 def _places(host: Host) -> dict[str, int]:
-    """The rows of the server's own GPUs in its matrix."""
+    """Return the rows of the server's own GPUs in its matrix."""
     own = [device.id for device in host.spec.devices if device.kind == "GPU"]
     return {device: row for row, device in enumerate(own)}
 

@@ -28,7 +28,7 @@ XIDS: Mapping[int, str] = {
 
 
 def xid_text(xid: int) -> str:
-    """The driver's words for an XID."""
+    """Return the driver's words for an XID."""
     return XIDS.get(xid, "Unknown")
 
 
@@ -54,5 +54,5 @@ class KernelLog:
         return tuple(self._lines)
 
     def text(self) -> str:
-        """The log as a file."""
+        """Return the log as a file."""
         return "".join(f"{line}\n" for line in self._lines)

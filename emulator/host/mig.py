@@ -123,20 +123,20 @@ def powered_off(function: Function) -> None:
 
 
 def kept_mode(function: Function) -> bool | None:
-    """The mode that the board takes along to another host: Ampere has it in its inforom (MIG User Guide, "Enable MIG
-    Mode"); None for boards that forget it."""
+    """Return the mode that the board takes along to another host: Ampere has it in its inforom (MIG User Guide, "Enable
+    MIG Mode"); None for boards that forget it."""
     keeps = function.is_gpu and gpu_profile(function.device.model).architecture <= ARCH_AMPERE
     return function.mig.pending if keeps else None
 
 
 def holding_whole(holder: Holder, functions: Iterable[Function]) -> Holder:
-    """The holder with the GPUs of the MIG devices that it uses: who has a part of a GPU has the GPU open."""
+    """Return the holder with the GPUs of the MIG devices that it uses: who has a part of a GPU has the GPU open."""
     whole = [f.device.uuid for f in functions if any(one.uuid in holder.uuids for _, one in f.mig.devices())]
     return replace(holder, uuids=tuple(dict.fromkeys((*holder.uuids, *whole)))) if whole else holder
 
 
 def _listed(state: MigState, table: MigTable) -> list[str]:
-    """What an event says of the instances: their profiles with the IDs of their compute instances."""
+    """Return what an event says of the instances: their profiles with the IDs of their compute instances."""
     shown = []
     for each in sorted(state.instances, key=lambda one: one.id):
         profile = table.by_id(each.profile_id)

@@ -27,7 +27,7 @@ NO_RECORDS: Mapping[str, BoardRecord] = MappingProxyType({})
 
 
 def shown_profile(function: Function) -> GpuProfile:
-    """The model of a GPU, with the memory of this one."""
+    """Return the model of a GPU, with the memory of this one."""
     profile = gpu_profile(function.device.model)
     given = function.device.memory_mib
     return profile if given is None else replace(profile, memory_mib=given)
@@ -41,8 +41,8 @@ def nvml_host(
     now_s: float | None = None,
     clock: StateClock | None = None,
 ) -> NvmlHost:
-    """The state for the library at a time, by the records of the boards' chassis; GPUs in order of bus address, as NVML
-    numbers them. ``clock`` maps the records' time for readers that go on by themselves."""
+    """Return the state for the library at a time, by the records of the boards' chassis; GPUs in order of bus address,
+    as NVML numbers them. ``clock`` maps the records' time for readers that go on by themselves."""
     shown = shown_gpus(host)
     at_ns = ns(host.now_s if now_s is None else now_s)
     joined = joints(host, shown)
@@ -116,7 +116,7 @@ def _gpu(host: Host, function: Function, index: int, records: Mapping[str, Board
 
 
 def _accounted(host: Host, known: Iterable[AccountedProcess]) -> tuple[NvmlAccount, ...]:
-    """The accounts of this host's processes, by the pids that it gave them."""
+    """Return the accounts of this host's processes, by the pids that it gave them."""
     shown = []
     for account in known:
         prefix, _, key = account.key.partition("/")
@@ -127,7 +127,7 @@ def _accounted(host: Host, known: Iterable[AccountedProcess]) -> tuple[NvmlAccou
 
 
 def processes_on(host: Host, function: Function) -> tuple[NvmlProcess, ...]:
-    """The processes that work on a GPU, with its memory that they use."""
+    """Return the processes that work on a GPU, with its memory that they use."""
     if not computing_on(host, function):
         return ()
     holders = {f"{host.spec.name}/{holder.key}": holder for holder in computing_on(host, function)}
@@ -135,8 +135,8 @@ def processes_on(host: Host, function: Function) -> tuple[NvmlProcess, ...]:
 
 
 def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRecord, tuple[NvmlProcess, ...]]:
-    """The record without processes that have ended since, and all processes, its own first and in its order: a span's
-    shares are theirs. The others have only just begun."""
+    """Return the record without processes that have ended since, and all processes, its own first and in its order: a
+    span's shares are theirs. The others have only just begun."""
     holders = {f"{host.spec.name}/{holder.key}": holder for holder in computing_on(host, function)}
     kept = [place for place, (key, _) in enumerate(record.processes) if key in holders]
     if len(kept) < len(record.processes):
@@ -146,7 +146,7 @@ def _known(host: Host, function: Function, record: BoardRecord) -> tuple[BoardRe
 
 
 def _placed(function: Function, holders: Mapping[str, Holder], process: NvmlProcess) -> NvmlProcess:
-    """The process where it runs: on the MIG device that its holder names, with no more memory than that has."""
+    """Return the process where it runs: on the MIG device that its holder names, with no more memory than that has."""
     if not function.mig.enabled:
         return process
     named = {uuid for holder in holders.values() if holder.pid == process.pid for uuid in holder.uuids}

@@ -315,7 +315,8 @@ class HostOperator:
         self._host.settle(now_s)
 
     def called(self, what: str, act: Callable[[], None], now_s: float, *, removal: bool = False) -> PendingAction:
-        """One of the calls above, with what it takes on this host (``profiles``): its refusal comes with its end."""
+        """Return one of the calls above, with what it takes on this host (``profiles``): its refusal comes with its
+        end."""
         self._host.settle(now_s)
         profile = self._host.profile
         pending = PendingAction(what, _always, act)
@@ -362,7 +363,7 @@ class HostOperator:
 
 
 def bridges_above(function: Function) -> tuple[str, ...]:
-    """The ports above a device, from the root down."""
+    """Return the ports above a device, from the root down."""
     return tuple(bridge.bdf for bridge in function.above)
 
 
@@ -377,7 +378,7 @@ def parse_switch(text: str) -> bool:
 
 
 def _has_come(function: Function) -> bool:
-    """Whether a virtual function is as far up as it will come by itself."""
+    """Return whether a virtual function is as far up as it will come by itself."""
     if function.stage < BringUpStage.FUNCTION:
         return function.plucked or function.lost or bool(function.stuck)
     return function.stage == function.top or function.unbound or function.lost or bool(function.stuck)

@@ -18,7 +18,7 @@ OWN = ""
 
 
 def own_chassis(spec: HostSpec) -> tuple[ChassisSpec, ...]:
-    """The server's own slots; none in a server that has nothing built in."""
+    """Return the server's own slots; none in a server that has nothing built in."""
     if not spec.devices:
         return ()
     return (ChassisSpec(OWN, 0, spec.name, len(spec.devices), {}, spec.devices, parse_profile("instant", OWN)),)
@@ -56,8 +56,8 @@ class HostSlots:
         self._apart = roomy if roomy * len(chassis) <= LAST_SLOT else most
 
     def place(self, chassis: str, device: str) -> int:
-        """The slot of a device in its chassis, counted from 0: as the hardware file has it, else the first that is
-        free from now on. A chassis is looked through when its first device comes, which of most none does."""
+        """Return the slot of a device in its chassis, counted from 0: as the hardware file has it, else the first that
+        is free from now on. A chassis is looked through when its first device comes, which of most none does."""
         places = self._places.get(chassis)
         if places is None:
             spec = next(one for one in self._chassis if one.name == chassis)
@@ -68,15 +68,15 @@ class HostSlots:
         return places[device]
 
     def number(self, ordinal: int, place: int) -> int:
-        """The number of a slot of the host's chassis of that ordinal."""
+        """Return the number of a slot of the host's chassis of that ordinal."""
         return self._apart * ordinal + place + 1
 
 
 def address_pools(
     spec: HostSpec, chassis: Sequence[ChassisSpec], number: int
 ) -> tuple[LazyPools, tuple[tuple[Bridge, ...], ...]]:
-    """The addresses below each chassis port of a host and in the host itself, by the chassis' name; and the ports that
-    lead to the server's own switches, which are there with or without devices.
+    """Return the addresses below each chassis port of a host and in the host itself, by the chassis' name; and the
+    ports that lead to the server's own switches, which are there with or without devices.
 
     Raises ValueError for a PCIe tree without room for its devices.
     """

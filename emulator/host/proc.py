@@ -122,5 +122,5 @@ def _information(function: Function) -> Callable[[], bytes]:
 
 
 def irq_of(function: Function) -> int:
-    """The interrupt that the kernel gave the function."""
+    """Return the interrupt that the kernel gave the function."""
     return 64 + int(function.bdf.split(":")[1], 16)

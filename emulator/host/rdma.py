@@ -24,13 +24,13 @@ _NAMES = {"infiniband": "mlx5_", "infiniband_verbs": "uverbs", "infiniband_mad":
 
 
 def rdma_classes(host: Host) -> dict[str, Node]:
-    """The folders of ``/sys/class``; without an RDMA device there are none, as without their modules."""
+    """Return the folders of ``/sys/class``; without an RDMA device there are none, as without their modules."""
     found = [f for f in host.on_bus() if f.rdma is not None]
     return {kind: Folder(lambda kind=kind: _class(kind, found)) for kind in _NAMES} if found else {}  # type: ignore[misc]
 
 
 def rdma_folders(function: Function) -> dict[str, Node]:
-    """What the device's own folder has."""
+    """Return what the device's own folder has."""
     if function.rdma is None:
         return {}
     number = function.rdma
@@ -105,7 +105,7 @@ def _character(number: int, minor: int, *, abi: int | None) -> Mapping[str, Node
 
 
 def _guid(function: Function) -> str:
-    """Of Mellanox' block, and by the device's own ID."""
+    """Return that of Mellanox' block, and by the device's own ID."""
     digits = f"ec0d9a03{crc32(function.device.uuid.encode()):08x}"
     return ":".join(digits[at : at + 4] for at in range(0, 16, 4))
 

@@ -63,11 +63,11 @@ class Sysfs:
     # Who is there
 
     def _ways(self) -> list[Way]:
-        """The ports from the root down to each device, and to each switch of the server itself."""
+        """Return the ports from the root down to each device, and to each switch of the server itself."""
         return [*self._host.own_switches, *(f.above for f in self._host.functions())]
 
     def _ports(self) -> dict[str, str]:
-        """Every port, and where it lies below ``/sys/devices``."""
+        """Return every port, and where it lies below ``/sys/devices``."""
         return {way[n].bdf: ports_path(way[: n + 1]) for way in self._ways() for n in range(len(way))}
 
     def _device_links(self) -> Mapping[str, Node]:
@@ -83,7 +83,7 @@ class Sysfs:
         return self._bridges([way for way in self._ways() if root_of(way) == name], ())
 
     def _bridges(self, ways: list[Way], above: Way) -> dict[str, Node]:
-        """The ports right below others, of those on these ways."""
+        """Return the ports right below others, of those on these ways."""
         depth = len(above)
         nearer = {way[: depth + 1]: None for way in ways if len(way) > depth and way[:depth] == above}
         return {way[-1].bdf: self._bridge(way) for way in sorted(nearer, key=lambda way: way[-1].bdf)}
@@ -139,7 +139,7 @@ class Sysfs:
         return MadeNodes(self._of_devices, function, lambda: self._some_devices(function))
 
     def _device_files(self) -> Mapping[str, Callable[[Function], Node]]:
-        """What every device has."""
+        """Return what every device has."""
         return {
             **{name: _of_device(make) for name, make in _IDENTITY.items()},
             "numa_node": lambda f: _text(f.numa_node),
@@ -163,7 +163,7 @@ class Sysfs:
         }
 
     def _some_devices(self, function: Function) -> dict[str, Node]:
-        """What only some have."""
+        """Return what only some have."""
         files: dict[str, Node] = {**self._sharing(function), **rdma_folders(function)}
         if function.physical is None:
             files["vpd"] = File(lambda: _vpd(function), 0o600)
@@ -185,7 +185,8 @@ class Sysfs:
         )
 
     def _sharing(self, function: Function) -> dict[str, Node]:
-        """What a physical function says of its virtual ones, and these of it (Documentation/PCI/pci-iov-howto)."""
+        """Return what a physical function says of its virtual ones, and these of it
+        (Documentation/PCI/pci-iov-howto)."""
         if function.physical is not None:
             return {"physfn": Link(f"../{function.physical.bdf}")}
         if not function.card.virtual_functions:
@@ -328,12 +329,12 @@ def _of_device(make: Callable[[Card, str, str], Node]) -> Callable[[Function], N
 
 
 def _primary(way: Way) -> int:
-    """The bus that the last bridge of the way is on."""
+    """Return the bus that the last bridge of the way is on."""
     return int(way[-1].bdf.split(":")[1], 16)
 
 
 def _root(function: Function) -> str:
-    """From the device's folder to ``/sys``."""
+    """Return it from the device's folder to ``/sys``."""
     return "../" * (len(function.above) + 1 + DEVICES_DEPTH)
 
 
@@ -344,7 +345,7 @@ def _number(own: str) -> int:
 
 
 def _group(function: Function) -> int:
-    """The IOMMU group: each function is alone in its own."""
+    """Return the IOMMU group: each function is alone in its own."""
     if function.physical is None:
         return function.slot
     return VIRTUAL_GROUPS + 256 * function.slot + _number(function.bdf.split(":")[2])

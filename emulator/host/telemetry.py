@@ -21,7 +21,7 @@ from mews.emulator.telemetry.record import BoardRecord
 
 
 def computing_on(host: Host, function: Function) -> list[Holder]:
-    """The processes that work on a GPU."""
+    """Return the processes that work on a GPU."""
     return [holder for holder in host.holders.of(function.device.uuid) if holder.computing]
 
 
@@ -80,7 +80,8 @@ def _loads(host: Host, function: Function) -> dict[str, GpuLoad]:
 
 
 def _counts(function: Function) -> DriverCounts:
-    """The load of the driver, and after ``+`` what had been counted before: other counters begin at zero, too."""
+    """Return the load of the driver, and after ``+`` what had been counted before: other counters begin at zero,
+    too."""
     ecc = function.ecc
     before = f"{ecc.total_corrected - ecc.corrected}.{ecc.total_uncorrected - ecc.uncorrected}"
     session = f"{function.number}.{function.loads}+{before}"
@@ -88,13 +89,14 @@ def _counts(function: Function) -> DriverCounts:
 
 
 def filled_alone(host: Host, function: Function) -> list[tuple[str, int]]:
-    """The processes of ``record_alone``, with the memory that each uses, in MiB: all that many readers ask of it."""
+    """Return the processes of ``record_alone``, with the memory that each uses, in MiB: all that many readers ask of
+    it."""
     filled = filled_mib(gpu_profile(function.device.model), _loads(host, function))
     return [(f"{host.spec.name}/{key}", memory_mib) for key, memory_mib in filled.items()]
 
 
 def record_alone(host: Host, function: Function, at_ns: int) -> BoardRecord:
-    """The board's record as it would begin now: for hosts without a chassis."""
+    """Return the board's record as it would begin now: for hosts without a chassis."""
     board = GpuTelemetry(function.device.uuid, gpu_profile(function.device.model), seed="", at_ns=at_ns, powered=True)
     for key, load in _loads(host, function).items():
         board.begin(f"{host.spec.name}/{key}", load, at_ns)

@@ -63,7 +63,7 @@ class HostTree:
         return {**nodes, **rdma_nodes(host), **capability_nodes(host)}
 
     def find(self, path: str, *, follow: bool = True) -> Node:
-        """The node at a path; with ``follow`` through links, also the last one.
+        """Return the node at a path; with ``follow`` through links, also the last one.
 
         Raises FileNotFoundError, NotADirectoryError, as opening it would.
         """
@@ -94,7 +94,7 @@ class HostTree:
         return node, parts
 
     def _child(self, folder: Folder, name: str) -> Node | None:
-        """The one of that name in a folder, which is looked into once until the host's state changes."""
+        """Return the one of that name in a folder, which is looked into once until the host's state changes."""
         if folder.leads_to is not None:
             ways = self._leads_to.get(folder)
             if ways is None:
@@ -157,7 +157,7 @@ class HostTree:
         node.unlink(now_s)
 
     def walk(self) -> Iterator[tuple[str, Node]]:
-        """Every node with its path, folders before what is in them; links are not followed."""
+        """Yield every node with its path, folders before what is in them; links are not followed."""
         waiting: list[tuple[str, Node]] = [("", self.root)]
         while waiting:
             path, node = waiting.pop()

@@ -17,7 +17,7 @@ KIND = "VF"
 
 
 def virtual_function(physical: Function, place: int) -> Function:
-    """The function at that place, counted from 0, of a physical one; its bus has just found it."""
+    """Return the function at that place, counted from 0, of a physical one; its bus has just found it."""
     device, name = physical.device, f"vf{place}"
     own = replace(device, id=f"{device.id}-{name}", uuid=f"{device.uuid}-{name}", kind=KIND, serial="")
     return Function(
@@ -36,7 +36,7 @@ def virtual_function(physical: Function, place: int) -> Function:
 
 
 def makes_virtual_functions(function: Function) -> bool:
-    """Whether the driver that has a function can make virtual ones of it."""
+    """Return whether the driver that has a function can make virtual ones of it."""
     return function.bound == function.card.driver and function.bound in VIRTUAL
 
 

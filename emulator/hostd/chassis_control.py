@@ -28,7 +28,7 @@ class ChassisControl:
         self._ready = ready
 
     def ask(self, path: str, method: str = "GET", body: Any = None) -> Any:
-        """The answer.
+        """Return the answer.
 
         Raises ControlLostError.
         """
@@ -36,7 +36,7 @@ class ChassisControl:
 
     @staticmethod
     def read(response: HTTPResponse) -> Any:
-        """The JSON of an answer. Raises ControlLostError."""
+        """Return the JSON of an answer. Raises ControlLostError."""
         try:
             return json.loads(response.read())
         except (OSError, HTTPException, ValueError) as error:
@@ -53,7 +53,7 @@ class ChassisControl:
         body: Any = None,
         opened: Callable[[socket.socket], None] = lambda _: None,
     ) -> HTTPResponse:
-        """The beginning of an answer with status 200; ``opened`` gets the socket before anything is sent.
+        """Return the beginning of an answer with status 200; ``opened`` gets the socket before anything is sent.
 
         Raises ControlLostError.
         """
@@ -86,7 +86,7 @@ class ChassisStream:
         self._ended = False
 
     def open(self, path: str, headers: Mapping[str, str] = _NO_HEADERS) -> HTTPResponse:
-        """The beginning of the answer. Raises ControlLostError."""
+        """Return the beginning of the answer. Raises ControlLostError."""
         return self._control.open(path, headers, opened=self._keep)
 
     def end(self) -> None:

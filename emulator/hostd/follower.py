@@ -28,7 +28,7 @@ class ChassisFollower:
         self._seq = 0
 
     def begin(self) -> Ports:
-        """The table now; events are heard from here on.
+        """Return the table now; events are heard from here on.
 
         Raises ControlLostError.
         """

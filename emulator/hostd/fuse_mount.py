@@ -32,7 +32,7 @@ _MOUNT_S = 10.0
 
 
 def lacking() -> str | None:
-    """Why there can be no FUSE mount here, None if there can."""
+    """Return why there can be no FUSE mount here, None if there can."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "/dev/fuse is not there, or not for this user"
     if shutil.which("fusermount3") is None and os.geteuid() != 0:
@@ -206,7 +206,7 @@ _ERRNOS: dict[type[OSError], int] = {
 
 
 def _minor(path: str) -> int | None:
-    """The N of ``dev/nvidiaN``."""
+    """Return the N of ``dev/nvidiaN``."""
     number = path.removeprefix("dev/nvidia")
     return int(number) if path.startswith("dev/nvidia") and number.isdecimal() else None
 

@@ -96,8 +96,8 @@ class Mirror:
                 self.write(name, node)
 
     def _touched(self, file: Path) -> bool:
-        """Whether a file may hold something else than when it was last looked at; a write within the clock's grain of
-        the look before would show the same time, so what is as young as that counts as touched."""
+        """Return whether a file may hold something else than when it was last looked at; a write within the clock's
+        grain of the look before would show the same time, so what is as young as that counts as touched."""
         found = file.stat()
         mark = (found.st_ino, found.st_mtime_ns, found.st_size)
         if self._seen.get(file) == mark:

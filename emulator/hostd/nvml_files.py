@@ -190,14 +190,14 @@ class _Session:
 
 
 def _peer(connection: socket.socket) -> int:
-    """The client's process, as this machine numbers it."""
+    """Return the client's process, as this machine numbers it."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid: int = struct.unpack("3i", credentials)[0]
     return pid
 
 
 def program_name(pid: int) -> str:
-    """The file that a process of this machine runs; its number where that cannot be read."""
+    """Return the file that a process of this machine runs; its number where that cannot be read."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:

@@ -75,12 +75,12 @@ class HostRack:
         self._keeper.join()
 
     def names(self) -> tuple[str, ...]:
-        """The hosts, in the order of the file."""
+        """Return the hosts, in the order of the file."""
         return tuple(self._trees)
 
     @contextmanager
     def acting(self) -> Iterator[float]:
-        """The emulated time, nobody else touching the hosts; afterwards what changed is written out."""
+        """Provide the emulated time, nobody else touching the hosts; afterwards what changed is written out."""
         with self._changed:
             yield self.clock.now()
             self._write_out()
@@ -96,7 +96,7 @@ class HostRack:
 
     @contextmanager
     def looking(self, name: str) -> Iterator[HostTree]:
-        """One host's files, nobody else touching it; what was due has happened.
+        """Provide one host's files, nobody else touching it; what was due has happened.
 
         Raises ValueError naming those there are.
         """
@@ -109,14 +109,14 @@ class HostRack:
             yield self._trees[name]
 
     def host(self, name: str) -> Host:
-        """One host's core; only within ``acting``.
+        """Return one host's core; only within ``acting``.
 
         Raises ValueError naming those there are.
         """
         return self._hosts.host(name)
 
     def tree(self, name: str) -> HostTree:
-        """One host's files; only within ``acting``."""
+        """Return one host's files; only within ``acting``."""
         return self._trees[name]
 
     def on_event(self, chassis: str, number: int, event: str, fields: Mapping[str, Any]) -> None:
@@ -135,7 +135,8 @@ class HostRack:
             self._hosts.clear(now_s, name)
 
     def operate(self, name: str, action: Mapping[str, Any], wait_s: float) -> str:
-        """An operator's action, waited for that many emulated seconds: ``done``, a refusal's code or ``waiting``.
+        """Return an operator's action, waited for that many emulated seconds: ``done``, a refusal's code or
+        ``waiting``.
 
         Raises ValueError for what is no action.
         """
@@ -163,7 +164,7 @@ class HostRack:
             return pending.done
 
     def view(self) -> dict[str, dict[str, Any]]:
-        """What each host sees."""
+        """Return what each host sees."""
         with self.acting() as now_s:
             for host in self._hosts.hosts.values():
                 host.settle(now_s)

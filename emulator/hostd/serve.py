@@ -167,7 +167,7 @@ class HostServer:
 
 @endings_held_back()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
+    """Return the command line; returns the exit code (0, 2 bad input, 3 the environment lacks something)."""
     parser = argparse.ArgumentParser(prog="mews.emulator.hostd.serve", description="Serve emulated hosts.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument("--chassis", required=True, type=Path, metavar="FILE", help="read the chassis' ready file")

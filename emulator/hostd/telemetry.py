@@ -117,7 +117,7 @@ class TelemetryFollower:
                 self._stop.wait(_RETRY_S)
 
     def _next(self) -> Any:
-        """All records, as soon as they are others or the known ones are about to run out."""
+        """Return all records, as soon as they are others or the known ones are about to run out."""
         query = urlencode({"since": self._version, "wait_s": f"{self._patience_s():.3f}"})
         return ChassisControl.read(self._stream.open(f"/v1/telemetry/records?{query}"))
 
@@ -143,7 +143,7 @@ class TelemetryFollower:
             self._rack.show_telemetry()
 
     def _short(self, anchor: TimeAnchor) -> bool:
-        """Whether the known records run out before one would ask again."""
+        """Return whether the known records run out before one would ask again."""
         if self._until_ns is None:
             return False
         return self._until_ns < anchor.emulated_at(monotonic_ns()) + 2 * _POLL_S * NS_PER_S * anchor.speed

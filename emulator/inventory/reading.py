@@ -36,7 +36,7 @@ MIN_GPU_MIB, MAX_GPU_MIB = 64, 2**20
 
 
 def parse_hardware(document: Any, source: str, *, where: Where | None = None, prefix: str = "") -> Hardware:
-    """The hardware that a file's content describes; ``source`` is the file's name in complaints.
+    """Return the hardware that a file's content describes; ``source`` is the file's name in complaints.
 
     ``where`` tells file and line of a place where they are known; ``prefix`` is the place at which the document lies
     in a larger file. Raises HardwareError, one line.
@@ -174,7 +174,7 @@ def _device(at: PlacedValue, ports: Mapping[str, str | None]) -> DeviceSpec:
 
 
 def _built_in(at: PlacedValue, tree: PcieTree | None) -> DeviceSpec:
-    """A device in the server itself: on no port, and on a root complex or switch where the server has a tree."""
+    """Return a device in the server itself: on no port, and on a root complex or switch where the server has a tree."""
     at.mapping((*_DEVICE_KEYS, "below"))
     return replace(_device_spec(at, None), below=read_place(at.get("below"), tree))
 
@@ -209,8 +209,8 @@ def _model(at: PlacedValue, kind: str) -> str:
 
 
 def is_there(kind: str, model: str) -> bool:
-    """Whether there is such a model of that kind. A GPU's decides what NVML tells of it, so it must be known; any other
-    device's is but a label."""
+    """Return whether there is such a model of that kind. A GPU's decides what NVML tells of it, so it must be known;
+    any other device's is but a label."""
     return kind in KINDS and (kind != "GPU" or is_known(model))
 
 

@@ -37,7 +37,7 @@ _FLAGS = {
 
 
 def hardware_schema() -> Schema:
-    """The JSON Schema of hardware files (``mews validate --schema hardware``)."""
+    """Return the JSON Schema of hardware files (``mews validate --schema hardware``)."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Hardware",

@@ -30,7 +30,7 @@ MAX_NUMA_NODE = 15
 
 
 def read_pcie(at: PlacedValue) -> PcieTree | None:
-    """The tree, None where none is given. Raises HardwareError."""
+    """Return the tree, None where none is given. Raises HardwareError."""
     if at.value is None:
         return None
     at.mapping(("roots", "switches"))
@@ -60,7 +60,7 @@ def _switch(at: PlacedValue, known: Sequence[str]) -> PcieSwitch:
 
 
 def read_place(at: PlacedValue, tree: PcieTree | None) -> str | None:
-    """Which root complex or switch a device is on. Raises HardwareError."""
+    """Return which root complex or switch a device is on. Raises HardwareError."""
     if tree is None:
         if at.value is not None:
             raise at.error("needs a tree: give the host `pcie`")
@@ -72,7 +72,7 @@ def read_place(at: PlacedValue, tree: PcieTree | None) -> str | None:
 
 
 def read_layout(at: PlacedValue, tree: PcieTree | None, devices: Sequence[DeviceSpec]) -> tuple[PciAddress, ...] | None:
-    """The devices' addresses in the tree. Raises HardwareError for a tree that has no room for them."""
+    """Return the devices' addresses in the tree. Raises HardwareError for a tree that has no room for them."""
     if tree is None:
         return None
     try:
@@ -84,8 +84,8 @@ def read_layout(at: PlacedValue, tree: PcieTree | None, devices: Sequence[Device
 def read_links(
     at: PlacedValue, devices: Sequence[DeviceSpec], addresses: Sequence[PciAddress] | None
 ) -> LinkMatrix | None:
-    """How NVLinks join the server's GPUs: a name, or the rows of ``nvidia-smi topo -m``, whose PCIe words must then be
-    those of the tree. None where nothing is said. Raises HardwareError."""
+    """Return how NVLinks join the server's GPUs: a name, or the rows of ``nvidia-smi topo -m``, whose PCIe words must
+    then be those of the tree. None where nothing is said. Raises HardwareError."""
     if at.value is None:
         return None
     places = [place for place, device in enumerate(devices) if device.kind == "GPU"]

@@ -34,7 +34,7 @@ class CompileError(RuntimeError):
 
 
 def cache_folder(sources: Path) -> Path:
-    """Where a checkout keeps what it compiled: named by a digest of the sources and the machine."""
+    """Return where a checkout keeps what it compiled: named by a digest of the sources and the machine."""
     base = os.environ.get("MEWS_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     digest = hashlib.sha256(os.uname().machine.encode())
     for path in [*sorted(sources.rglob("*.[chm]*")), Path(__file__)]:
@@ -60,7 +60,7 @@ def portable_compiler(machine: str) -> tuple[str, ...] | None:
 
 
 def compiler() -> tuple[str, ...]:
-    """The command of the compiler. Raises CompilerMissingError."""
+    """Return the command of the compiler. Raises CompilerMissingError."""
     found = system_compiler() or portable_compiler(os.uname().machine)
     if found is not None:
         return found

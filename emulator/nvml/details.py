@@ -88,7 +88,8 @@ def _board(gpu: NvmlGpu) -> Iterator[tuple[str, str]]:
 
 
 def _platform(gpu: NvmlGpu, late: bool) -> Iterator[tuple[str, str]]:
-    """Where the board sits. ``csv_``: what ``--query-gpu`` has of it, also without a rack (captures of H200, L40S)."""
+    """Yield where the board sits. ``csv_``: what ``--query-gpu`` has of it, also without a rack (captures of H200,
+    L40S)."""
     yield "module_id", str(gpu.index + 1 if gpu.profile.nvlinks else 1)
     serial = str(1_820_000_000_000 + _number(gpu.serial, "chassis") % 10_000_000_000)
     guid = f"0x{_number(gpu.uuid, 'guid'):08x}{_number(gpu.uuid, 'fabric'):08x}"

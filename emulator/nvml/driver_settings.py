@@ -38,7 +38,7 @@ class DriverSettings(Struct, frozen=True):
     deferred_mhz: int | None = None
 
     def unloaded(self) -> DriverSettings:
-        """What is left when the driver lets go of the GPU."""
+        """Return what is left when the driver lets go of the GPU."""
         return DriverSettings(deferred_mhz=self.deferred_mhz)
 
 
@@ -46,7 +46,7 @@ NO_SETTINGS = DriverSettings()
 
 
 def has_setting(name: str, profile: GpuProfile) -> bool:
-    """Whether a model has it. Hopper's memory clocks change when the driver is loaded, and not while it runs."""
+    """Return whether a model has it. Hopper's memory clocks change when the driver is loaded, and not while it runs."""
     match name:
         case "boost":
             return profile.hbm and profile.architecture >= HOPPER and _NO_SLIDER not in profile.name
@@ -59,7 +59,7 @@ def has_setting(name: str, profile: GpuProfile) -> bool:
 
 
 def with_setting(settings: DriverSettings, name: str, numbers: Sequence[int]) -> DriverSettings | None:
-    """The settings after one of ``SETTING_NAMES``, None where its numbers are none of its values."""
+    """Return the settings after one of ``SETTING_NAMES``, None where its numbers are none of its values."""
     match name, tuple(numbers):
         case "timeslice", (number,) if number < len(TIMESLICES):
             return replace(settings, timeslice=number)

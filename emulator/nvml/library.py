@@ -38,22 +38,22 @@ FIRMWARE = ("gsp_ga10x.bin", "gsp_tu10x.bin")
 
 
 def sources() -> Path:
-    """The folder of the C sources."""
+    """Return the folder of the C sources."""
     return _HERE / "c"
 
 
 def library_path() -> Path:
-    """The library, compiled now if need be. Raises CompilerMissingError, CompileError."""
+    """Return the library, compiled now if need be. Raises CompilerMissingError, CompileError."""
     return _built() / LIBRARY
 
 
 def smi_path() -> Path:
-    """The program, compiled now if need be. Raises CompilerMissingError, CompileError."""
+    """Return the program, compiled now if need be. Raises CompilerMissingError, CompileError."""
     return _built() / SMI
 
 
 def available() -> bool:
-    """Whether there is a library or a compiler to make one."""
+    """Return whether there is a library or a compiler to make one."""
     if (_HERE / "bin" / LIBRARY).exists() or (cache_folder(sources()) / LIBRARY).exists():
         return True
     try:

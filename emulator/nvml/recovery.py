@@ -33,7 +33,7 @@ def _action_of(xid: int) -> str:
 
 
 def recovery_action(events: Iterable[NvmlEvent], bus_id: str) -> str:
-    """The action of a GPU by its driver's events, oldest first."""
+    """Return the action of a GPU by its driver's events, oldest first."""
     action = RECOVERED
     for event in events:
         if event.bus_id != bus_id:

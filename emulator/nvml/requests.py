@@ -131,12 +131,12 @@ class NvmlReply(Struct, frozen=True):
 
 
 def socket_path(state: Path) -> Path:
-    """Where the host serves the requests of a state file's clients: beside it, ``<name>.sock``."""
+    """Return where the host serves the requests of a state file's clients: beside it, ``<name>.sock``."""
     return state.with_name(state.name + ".sock")
 
 
 def encode_request(request: Request) -> bytes:
-    """One line with its newline."""
+    """Return one line with its newline."""
     return f"{MAGIC} {' '.join(_words(request))}\n".encode("ascii")
 
 
@@ -164,7 +164,7 @@ def _words(request: Request) -> tuple[str, ...]:
 
 # Complex: one case for each verb.
 def decode_request(line: bytes) -> Request:  # noqa: C901
-    """The request of one line, with or without its newline. Raises ProtocolError."""
+    """Return the request of one line, with or without its newline. Raises ProtocolError."""
     try:
         text = line.decode("ascii").rstrip("\n")
     except UnicodeDecodeError as error:
@@ -197,13 +197,13 @@ def decode_request(line: bytes) -> Request:  # noqa: C901
 
 
 def encode_reply(reply: NvmlReply) -> bytes:
-    """One line with its newline; newlines of the text become spaces."""
+    """Return one line with its newline; newlines of the text become spaces."""
     text = " ".join(reply.text.split())
     return f"{int(reply.code)} {text}".encode("ascii", "replace").rstrip() + b"\n"
 
 
 def decode_reply(line: bytes) -> NvmlReply:
-    """The reply of one line. Raises ProtocolError."""
+    """Return the reply of one line. Raises ProtocolError."""
     code, _, text = line.decode("ascii", "replace").rstrip("\n").partition(" ")
     return NvmlReply(_number(code), text)
 

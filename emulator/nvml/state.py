@@ -191,7 +191,7 @@ class NvmlHost(Struct, frozen=True):
 
 
 def state_beside(folder: Path) -> Path:
-    """Where a library in this folder looks for its state."""
+    """Return where a library in this folder looks for its state."""
     return folder / STATE_NAME
 
 
@@ -205,7 +205,8 @@ def write_state(path: Path, host: NvmlHost) -> None:
 
 
 def render(host: NvmlHost) -> bytes:
-    """The file's bytes. Raises ValueError for a topology that does not fit the GPUs, and for an unknown driver."""
+    """Return the file's bytes. Raises ValueError for a topology that does not fit the GPUs, and for an unknown
+    driver."""
     body = "".join(f"{line}\n" for line in _lines(host)).encode("ascii")
     return f"mews-nvml {VERSION} {len(body)} {zlib.crc32(body):08x}\n".encode("ascii") + body
 
@@ -345,7 +346,7 @@ def _controls(gpu: NvmlGpu) -> tuple[tuple[str, str | int], ...]:
 
 
 def _record(gpu: NvmlGpu) -> BoardRecord:
-    """The record that was given, or one of a load that never changes."""
+    """Return the record that was given, or one of a load that never changes."""
     if gpu.record is not None:
         return gpu.record
     profile = gpu.profile
@@ -365,7 +366,7 @@ def _record(gpu: NvmlGpu) -> BoardRecord:
 
 
 def _account(account: NvmlAccount) -> str:
-    """A process' life in emulated nanoseconds; its end is -1 while it runs."""
+    """Return a process' life in emulated nanoseconds; its end is -1 while it runs."""
     known = account.process
     ended_ns = -1 if known.ended_ns is None else known.ended_ns
     numbers = (
@@ -380,7 +381,7 @@ def _account(account: NvmlAccount) -> str:
 
 
 def _totals(totals: BoardTotals) -> str:
-    """Those at the beginning of the first span, in nanoseconds and kB; the library adds up the later ones."""
+    """Return those at the beginning of the first span, in nanoseconds and kB; the library adds up the later ones."""
     kilobytes = totals.pcie_kb_ns // NS_PER_S
     held = (totals.capped_ns, totals.hot_ns, totals.locked_ns, totals.cooled_ns)
     return f"totals {totals.work_ns} {kilobytes} {' '.join(map(str, held))}"

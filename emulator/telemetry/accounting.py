@@ -33,7 +33,7 @@ class AccountedProcess(Struct, frozen=True):
         return physics.memory_utilization(self.utilization)
 
     def as_value(self) -> list[Any]:
-        """For JSON; ``AccountedProcess(*value)`` reads it back."""
+        """Return them for JSON; ``AccountedProcess(*value)`` reads it back."""
         return [self.key, self.began_ns, self.ended_ns, self.utilization, self.memory_mib]
 
 
@@ -45,7 +45,7 @@ class RunningAccount(Struct):
     work_ns: int = 0
 
     def process(self, key: str, at_ns: int, ended_ns: int | None) -> AccountedProcess:
-        """What there is of it at a time."""
+        """Return what there is of it at a time."""
         passed_ns = max(at_ns - self.began_ns, 1)
         return AccountedProcess(key, self.began_ns, ended_ns, self.work_ns // passed_ns, self.memory_mib)
 
@@ -85,6 +85,6 @@ class BoardAccounting:
             account.memory_mib = max(account.memory_mib, memory_mib)
 
     def shown(self, at_ns: int) -> tuple[AccountedProcess, ...]:
-        """All, those that ended first."""
+        """Return all, those that ended first."""
         running = (account.process(key, at_ns, None) for key, account in self._running.items())
         return (*self._ended, *running)

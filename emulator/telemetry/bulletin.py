@@ -22,7 +22,7 @@ class TimeAnchor(Struct, frozen=True):
     speed: float
 
     def emulated_at(self, monotonic_ns: int) -> int:
-        """The emulated time of a moment."""
+        """Return the emulated time of a moment."""
         return self.emulated_ns + round((monotonic_ns - self.monotonic_ns) * self.speed)
 
 
@@ -36,17 +36,17 @@ class TelemetryBulletin(Struct, frozen=True):
     records: Mapping[str, BoardRecord] = field(default_factory=dict)
 
     def anchored(self, boot: str, monotonic_ns: int) -> TimeAnchor:
-        """The anchor on the machine of that ``boot``, where it is received at ``monotonic_ns``."""
+        """Return the anchor on the machine of that ``boot``, where it is received at ``monotonic_ns``."""
         if boot == self.boot:
             return self.anchor
         return TimeAnchor(monotonic_ns, self.sent_ns, self.anchor.speed)
 
     def until_ns(self) -> int | None:
-        """Up to when the first of the records reaches; None: for ever."""
+        """Return up to when the first of the records reaches; None: for ever."""
         return min((record.until_ns for record in self.records.values() if record.until_ns is not None), default=None)
 
     def as_value(self) -> dict[str, Any]:
-        """For JSON; ``from_value`` reads it back."""
+        """Return them for JSON; ``from_value`` reads it back."""
         return {
             "version": self.version,
             "boot": self.boot,
@@ -59,7 +59,7 @@ class TelemetryBulletin(Struct, frozen=True):
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> TelemetryBulletin:
-        """The bulletin of ``as_value``. Raises KeyError, TypeError, ValueError for anything else."""
+        """Return the bulletin of ``as_value``. Raises KeyError, TypeError, ValueError for anything else."""
         records = [BoardRecord.from_value(record) for record in value["records"]]
         anchor = TimeAnchor(int(value["monotonic_ns"]), int(value["emulated_ns"]), float(value["speed"]))
         by_uuid = {record.uuid: record for record in records}

@@ -56,7 +56,7 @@ class BoardReport(Struct, frozen=True):
     mig: BoardParts | None = None
 
     def as_value(self) -> dict[str, Any]:
-        """For JSON; ``from_value`` reads it back."""
+        """Return them for JSON; ``from_value`` reads it back."""
         counts = self.counts
         return {
             "loads": {key: load.as_value() for key, load in self.loads.items()},
@@ -69,7 +69,7 @@ class BoardReport(Struct, frozen=True):
 
     @classmethod
     def from_value(cls, value: Any) -> BoardReport:
-        """The report of ``as_value``. Raises ValueError for anything else."""
+        """Return the report of ``as_value``. Raises ValueError for anything else."""
         try:
             loads = {str(key): parse_load(load) for key, load in value["loads"].items()}
             counts = value["counts"]
@@ -108,11 +108,11 @@ class ChassisTelemetry:
     # Looking
 
     def devices(self) -> tuple[str, ...]:
-        """All boards, in the order of the table."""
+        """Return all boards, in the order of the table."""
         return tuple(self._boards)
 
     def gpu(self, device: str) -> GpuTelemetry:
-        """One board.
+        """Return one board.
 
         Raises ValueError naming those there are.
         """
@@ -122,11 +122,12 @@ class ChassisTelemetry:
             raise ValueError(f"device {device!r}: {must_be(device, (*self._boards, ALL))}") from None
 
     def reading(self, device: str, now_s: float) -> GpuReading:
-        """All of one board now. Raises ValueError."""
+        """Return all of one board now. Raises ValueError."""
         return self.gpu(device).reading(ns(now_s))
 
     def parts(self, device: str) -> BoardParts | None:
-        """The MIG devices of a board in MIG mode, as its host reports them; None without the mode, or a driver."""
+        """Return the MIG devices of a board in MIG mode, as its host reports them; None without the mode, or a
+        driver."""
         uuid = self._boards[device].uuid if device in self._boards else ""
         found = [known[uuid].mig for known in self._reports.values() if uuid in known]
         return next((parts for parts in found if parts is not None), None)
@@ -157,7 +158,7 @@ class ChassisTelemetry:
             self._note([board.device], now_s)
 
     def _place(self, board: InstalledBoard, now_s: float) -> bool:
-        """Whether that is news."""
+        """Return whether that is news."""
         known = self._boards.get(board.device)
         if known is None or known.uuid != board.uuid:
             profile = model_of(board.model)
@@ -237,7 +238,7 @@ class ChassisTelemetry:
         return running != wanted
 
     def _counts(self, board: GpuTelemetry, host: str, counts: DriverCounts | None) -> bool:
-        """Only the host that counts on a board can stop counting."""
+        """Return only the host that counts on a board can stop counting."""
         if counts is None and self._counted.get(board.uuid) != host:
             return False
         before = board.counters, board.driver_session()
@@ -275,5 +276,5 @@ class ChassisTelemetry:
 
 
 def model_of(model: str) -> GpuProfile:
-    """A board's model; of what is no GPU, or unknown, the default's."""
+    """Return a board's model; of what is no GPU, or unknown, the default's."""
     return profile_of(model if is_known(model) else DEFAULT_MODEL)

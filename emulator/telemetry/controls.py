@@ -48,13 +48,13 @@ class BoardControls(Struct, frozen=True):
         return min(bounds, default=None)
 
     def as_value(self) -> dict[str, Any]:
-        """Those that are set, for JSON; ``from_value`` reads them back."""
+        """Return those that are set, for JSON; ``from_value`` reads them back."""
         given = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if v is not None}
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> BoardControls:
-        """The controls of ``as_value``. Raises TypeError, ValueError for anything else."""
+        """Return the controls of ``as_value``. Raises TypeError, ValueError for anything else."""
         if unknown := [name for name in value if name not in cls.__struct_fields__]:
             raise ValueError(f"controls: {unknown[0]!r} is not one of {', '.join(cls.__struct_fields__)}")
         numbers = {name: _pair(each) if isinstance(each, list) else int(each) for name, each in value.items()}
@@ -70,7 +70,7 @@ def _pair(value: Sequence[Any]) -> tuple[int, int]:
 
 
 def controlled(controls: BoardControls, name: str, numbers: Sequence[int], profile: GpuProfile) -> BoardControls:
-    """The controls after one setter; without numbers the board's own behaviour is restored.
+    """Return the controls after one setter; without numbers the board's own behaviour is restored.
 
     Raises ControlError for numbers that NVML refuses as an invalid argument, ValueError for an unknown name.
     """
@@ -134,6 +134,6 @@ _CHECKS = {
 
 
 def supported_mhz(profile: GpuProfile) -> range:
-    """The multiprocessors' clocks that NVML lists for a board, highest first."""
+    """Return the multiprocessors' clocks that NVML lists for a board, highest first."""
     top = profile.sm_clock_mhz
     return range(top, top // LOWEST_SHARE - 1, -CLOCK_STEP_MHZ)

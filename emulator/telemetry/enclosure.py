@@ -25,22 +25,22 @@ FAN_RPM: Mapping[str, float] = MappingProxyType({"LowerFatal": 600.0, "LowerCrit
 
 
 def inlet_c(now_s: float) -> float:
-    """The air that comes in, degrees Celsius."""
+    """Return the air that comes in, degrees Celsius."""
     return _INLET_MEAN_C + _wave("Inlet", now_s, _INLET_SWING_C)
 
 
 def fan_rpm(number: int, now_s: float) -> float:
-    """One fan's revolutions per minute."""
+    """Return one fan's revolutions per minute."""
     return _FAN_MEAN_RPM + _wave(f"Fan{number}", now_s, _FAN_SWING_RPM)
 
 
 def chassis_w(boards_mw: int) -> float:
-    """The whole chassis with its boards, watts."""
+    """Return the whole chassis with its boards, watts."""
     return BASE_W + boards_mw / 1000
 
 
 def _wave(name: str, now_s: float, span: float) -> float:
-    """A slow swing, for each name its own: up to ``span`` up and down within a minute or two."""
+    """Return a slow swing, for each name its own: up to ``span`` up and down within a minute or two."""
     seed = zlib.crc32(name.encode())
     period_s = 60.0 + seed % 60
     return span * math.sin(2 * math.pi * (now_s / period_s + (seed % 997) / 997))

@@ -100,7 +100,7 @@ def _memory_c(reading: GpuReading) -> float | None:
 
 
 def exposition(gpus: Iterable[ExposedGpu]) -> str:
-    """The text that Prometheus scrapes."""
+    """Return the text that Prometheus scrapes."""
     shown = list(gpus)
     lines: list[str] = []
     for metric in METRICS:

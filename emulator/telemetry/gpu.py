@@ -66,7 +66,7 @@ _NOTHING_SET, _AS_THE_MODEL, _NOT_COUNTED = BoardSettings(), EccModes(), DriverC
 
 
 def filled_mib(profile: GpuProfile, loads: Mapping[str, GpuLoad]) -> dict[str, int]:
-    """What each process fills; those that name nothing share what a load fills."""
+    """Return what each process fills; those that name nothing share what a load fills."""
     sharing = sum(load.memory_mib is None for load in loads.values())
     most = profile.memory_mib - profile.reserved_mib
     return {
@@ -99,11 +99,11 @@ class GpuTelemetry:
     # Looking
 
     def span(self, at_ns: int) -> TelemetrySpan:
-        """What holds at a time."""
+        """Return what holds at a time."""
         return self._timeline.at(at_ns)
 
     def loads(self) -> Mapping[str, GpuLoad]:
-        """What each process asks."""
+        """Return what each process asks."""
         return {key: running.load for key, running in self._loads.items()}
 
     @property
@@ -127,7 +127,7 @@ class GpuTelemetry:
         return corrected + self._driver.corrected, uncorrected + self._driver.uncorrected
 
     def record(self, at_ns: int, limit: int = 1) -> BoardRecord:
-        """All that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
+        """Return all that readers need from a time on, as long as nothing changes and ``limit`` spans reach."""
         processes = tuple(filled_mib(self.profile, self.loads()).items())
         spans = self._timeline.ahead(at_ns, limit)
         ecc, limit_mw = (self.ecc.current, self.ecc.pending), self.controls.power_limit_mw
@@ -136,11 +136,11 @@ class GpuTelemetry:
         return BoardRecord(self.uuid, spans, processes, self.counters, limit_mw, ecc, accounted)
 
     def reading(self, at_ns: int) -> GpuReading:
-        """Everything, at one moment."""
+        """Return everything, at one moment."""
         return self.record(at_ns).reading(self.profile, at_ns)
 
     def pcie_bytes(self, at_ns: int) -> int:
-        """What has gone over the PCIe link so far, in each direction."""
+        """Return what has gone over the PCIe link so far, in each direction."""
         span = self.span(at_ns)
         return span.traffic_at(max(at_ns, span.at_ns)) * BYTES_PER_KB // NS_PER_S
 
@@ -172,7 +172,7 @@ class GpuTelemetry:
         self._anchor(at_ns, settings=changed(self.settings, values, self.profile))
 
     def control(self, controls: BoardControls, at_ns: int) -> bool:
-        """What the driver holds it to from now on. Returns whether that is news."""
+        """Return what the driver holds it to from now on. Returns whether that is news."""
         if controls == self.controls:
             return False
         self._anchor(at_ns, controls=controls)
@@ -218,7 +218,7 @@ class GpuTelemetry:
     # Over restarts
 
     def state(self, at_ns: int) -> dict[str, Any]:
-        """Everything, as of a time, for JSON; ``resume`` goes on with it."""
+        """Return everything, as of a time, for JSON; ``resume`` goes on with it."""
         span = self.span(at_ns)
         at_ns = max(at_ns, span.at_ns)
         driver = self._driver
@@ -258,7 +258,7 @@ class GpuTelemetry:
         self._timeline = Timeline(self._span, at_ns, temperature_c, totals)
 
     def driver_session(self) -> str:
-        """Which load of which driver counts errors now; "" for none."""
+        """Return which load of which driver counts errors now; "" for none."""
         return self._driver.session
 
     def _levels(self, key: str, load: GpuLoad) -> LoadLevels:
@@ -317,7 +317,7 @@ class GpuTelemetry:
         return replace(span, until_ns=until_ns, shares=self._scaled(shares, demand.utilization))
 
     def _shares(self, at_ns: int) -> tuple[tuple[int, ...], int | None]:
-        """What each process gets of at most 100 percent, and when that may change."""
+        """Return what each process gets of at most 100 percent, and when that may change."""
         wanted, until_ns = [], None
         for running in self._loads.values():
             percent, age_ns = running.levels.at(at_ns - running.began_ns)
@@ -342,7 +342,7 @@ class GpuTelemetry:
         return tuple(shares)
 
     def _cooled_ns(self, at_ns: int, start_c: float, target_c: float, until_ns: int | None) -> int | None:
-        """When the board is below its slowdown threshold again, or the load changes before."""
+        """Return when the board is below its slowdown threshold again, or the load changes before."""
         passed_s = physics.reaches_s(start_c, target_c, self.profile.slowdown_temperature_c)
         if passed_s is None and start_c == self.profile.slowdown_temperature_c and target_c < start_c:
             passed_s = 0.0

@@ -33,7 +33,7 @@ class LoadLevels(Protocol):
     """A load that runs."""
 
     def at(self, age_ns: int) -> tuple[int, int | None]:
-        """Its percentage at that age, and at which age it changes next (None: never)."""
+        """Return its percentage at that age, and at which age it changes next (None: never)."""
         ...
 
 
@@ -93,7 +93,7 @@ class GpuLoad(Struct, frozen=True):
         return self.course if isinstance(self.course, LoadCurve) else WalkedLevels(self.course, seed)
 
     def as_value(self) -> dict[str, Any]:
-        """The mapping that ``parse_load`` reads back."""
+        """Return the mapping that ``parse_load`` reads back."""
         more = {} if self.memory_mib is None else {"memory_mib": self.memory_mib}
         if isinstance(self.course, LoadWalk):
             walk = self.course
@@ -108,12 +108,12 @@ IDLE = GpuLoad(LoadCurve(((0, 0),)), 0)
 
 
 def constant(percent: int, memory_mib: int | None = None) -> GpuLoad:
-    """The same from the beginning to the end."""
+    """Return the same from the beginning to the end."""
     return GpuLoad(LoadCurve(((0, percent),)), memory_mib)
 
 
 def parse_load(value: Any) -> GpuLoad:
-    """A load as files and annotations have it.
+    """Return a load as files and annotations have it.
 
     Raises ValueError: the value, and what is allowed.
     """
@@ -137,7 +137,7 @@ def parse_load(value: Any) -> GpuLoad:
 
 
 def traced(rows: Iterable[Mapping[str, str]], memory_mib: int | None = None) -> GpuLoad:
-    """The load of a trace: rows with ``t_s`` and ``utilization``, as a CSV file has them.
+    """Return the load of a trace: rows with ``t_s`` and ``utilization``, as a CSV file has them.
 
     Raises ValueError naming the row.
     """

@@ -43,7 +43,8 @@ class BoardPart(Struct, frozen=True):
         return self.idle_mib + sum(min(used, most) for used in mine)
 
     def busy_percent(self, utilization_percent: int, processes: Iterable[ProcessReading]) -> int:
-        """How busy the GPU instance is, as NVML's GPM metrics have it: its processes' part of the board's load."""
+        """Return how busy the GPU instance is, as NVML's GPM metrics have it: its processes' part of the board's
+        load."""
         shares = {process.key: process.utilization_percent for process in processes}
         every, mine = sum(shares.values()), sum(shares.get(key, 0) for key in self.processes)
         return min(round(utilization_percent * mine / every * 100 / self.percent), 100) if every else 0
@@ -54,14 +55,14 @@ BoardParts = tuple[BoardPart, ...]
 
 
 def parts_value(parts: BoardParts | None) -> list[list[Any]] | None:
-    """For JSON; ``parts_from`` reads it back."""
+    """Return them for JSON; ``parts_from`` reads it back."""
     if parts is None:
         return None
     return [[*astuple(part)[:-1], list(part.processes)] for part in parts]
 
 
 def parts_from(value: Any) -> BoardParts | None:
-    """The parts of ``parts_value``. Raises ValueError for anything else."""
+    """Return the parts of ``parts_value``. Raises ValueError for anything else."""
     if value is None:
         return None
     if not isinstance(value, list) or len(value) > _MOST:

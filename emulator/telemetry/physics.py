@@ -72,7 +72,7 @@ class BoardDemand(Struct, frozen=True):
 
 
 def power_mw(profile: GpuProfile, demand: BoardDemand) -> int:
-    """What it draws, milliwatts."""
+    """Return what it draws, milliwatts."""
     if demand.fixed_power_mw is not None:
         return demand.fixed_power_mw
     if not demand.powered:
@@ -85,14 +85,14 @@ def power_mw(profile: GpuProfile, demand: BoardDemand) -> int:
 
 
 def _power_bounds(profile: GpuProfile, demand: BoardDemand) -> tuple[int, int]:
-    """What it draws without work, and with this work at its own clock, milliwatts."""
+    """Return what it draws without work, and with this work at its own clock, milliwatts."""
     low = profile.idle_power_mw + (profile.power_limit_mw // CONTEXT_SHARE if demand.busy else 0)
     return low, between(low, profile.power_limit_mw, demand.utilization)
 
 
 def clock_share(profile: GpuProfile, demand: BoardDemand) -> float:
-    """The part of its own clock that a busy board reaches under its power limit, its locked clocks and its target
-    temperature; 1 for all."""
+    """Return the part of its own clock that a busy board reaches under its power limit, its locked clocks and its
+    target temperature; 1 for all."""
     if not demand.busy:
         return 1.0
     return min(_locked_share(profile, demand), _power_share(profile, demand), _target_share(profile, demand))
@@ -119,7 +119,7 @@ def _target_share(profile: GpuProfile, demand: BoardDemand) -> float:
 
 
 def settled_c(profile: GpuProfile, demand: BoardDemand) -> float:
-    """The temperature that it goes to, degrees Celsius."""
+    """Return the temperature that it goes to, degrees Celsius."""
     low, high = profile.idle_temperature_c, profile.busy_temperature_c
     if demand.fixed_power_mw is not None:
         span_mw = profile.power_limit_mw - profile.idle_power_mw
@@ -131,7 +131,7 @@ def settled_c(profile: GpuProfile, demand: BoardDemand) -> float:
 
 
 def sm_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
-    """The clock of the multiprocessors."""
+    """Return the clock of the multiprocessors."""
     if demand.fixed_sm_mhz is not None:
         return demand.fixed_sm_mhz
     clock = profile.sm_clock_mhz if demand.busy else profile.idle_sm_clock_mhz
@@ -144,7 +144,7 @@ def sm_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
 
 
 def memory_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
-    """The clock of the memory."""
+    """Return the clock of the memory."""
     if demand.fixed_memory_mhz is not None:
         return demand.fixed_memory_mhz
     clock = profile.memory_clock_mhz if demand.busy else profile.idle_memory_clock_mhz
@@ -154,12 +154,12 @@ def memory_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
 
 
 def video_clock_mhz(profile: GpuProfile, demand: BoardDemand) -> int:
-    """The clock of the video engines."""
+    """Return the clock of the video engines."""
     return profile.video_clock_mhz if demand.busy else min(IDLE_VIDEO_MHZ, profile.video_clock_mhz)
 
 
 def throttle_reasons(profile: GpuProfile, demand: BoardDemand) -> ThrottleReason:
-    """Why the clocks are not higher."""
+    """Return why the clocks are not higher."""
     reasons = ThrottleReason.NONE if demand.busy else ThrottleReason.IDLE
     if demand.slowed:
         reasons |= ThrottleReason.HW_SLOWDOWN | ThrottleReason.HW_THERMAL
@@ -184,7 +184,7 @@ def pcie_kb_s(profile: GpuProfile, demand: BoardDemand) -> int:
 
 
 def pstate(profile: GpuProfile, demand: BoardDemand) -> int:
-    """The performance state."""
+    """Return the performance state."""
     return 0 if demand.busy else profile.idle_pstate
 
 
@@ -194,12 +194,12 @@ def memory_utilization(utilization: int) -> int:
 
 
 def memory_temperature_c(profile: GpuProfile, temperature_c: float) -> float | None:
-    """The memory's own sensor, None where the model has none."""
+    """Return the memory's own sensor, None where the model has none."""
     return temperature_c + MEMORY_WARMER_C if profile.memory_temperature else None
 
 
 def fan_percent(profile: GpuProfile, temperature_c: float) -> int | None:
-    """The board's own fan, which follows the temperature; None where the chassis cools it."""
+    """Return the board's own fan, which follows the temperature; None where the chassis cools it."""
     if not profile.fan:
         return None
     low, high = profile.idle_temperature_c, profile.busy_temperature_c
@@ -208,22 +208,22 @@ def fan_percent(profile: GpuProfile, temperature_c: float) -> int | None:
 
 
 def filled_mib(profile: GpuProfile) -> int:
-    """What a load fills that names no memory of its own."""
+    """Return what a load fills that names no memory of its own."""
     return profile.memory_mib * FILLED_PERCENT // 100
 
 
 def toward(start_c: float, end_c: float, passed_s: float) -> float:
-    """A first-order lag: from ``start_c`` to ``end_c`` over ``passed_s``."""
+    """Return a first-order lag: from ``start_c`` to ``end_c`` over ``passed_s``."""
     return end_c + (start_c - end_c) * math.exp(-passed_s / TAU_S)
 
 
 def reaches_s(start_c: float, end_c: float, there_c: float) -> float | None:
-    """When the lag falls to ``there_c``; None if it never does, or is there already."""
+    """Return when the lag falls to ``there_c``; None if it never does, or is there already."""
     if not end_c < there_c < start_c:
         return None
     return TAU_S * math.log((start_c - end_c) / (there_c - end_c))
 
 
 def between(low: int, high: int, percent: int) -> int:
-    """So many percent of the way."""
+    """Return so many percent of the way."""
     return low + (high - low) * max(0, min(100, percent)) // 100

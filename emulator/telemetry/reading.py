@@ -82,5 +82,5 @@ class GpuReading:
     processes: tuple[ProcessReading, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return them for JSON."""
         return asdict(self)

@@ -37,14 +37,14 @@ class BoardRecord(Struct, frozen=True):
         return self.spans[-1].until_ns
 
     def span(self, at_ns: int) -> TelemetrySpan:
-        """What holds at a time; after the last span that one."""
+        """Return what holds at a time; after the last span that one."""
         for span in self.spans:
             if span.until_ns is None or at_ns < span.until_ns:
                 return span
         return self.spans[-1]
 
     def reading(self, profile: GpuProfile, at_ns: int) -> GpuReading:
-        """Everything, at one moment."""
+        """Return everything, at one moment."""
         span = self.span(at_ns)
         at_ns = max(at_ns, span.at_ns)
         temperature_c, energy_pj = span.temperature_at(at_ns), span.energy_at(at_ns)
@@ -79,7 +79,7 @@ class BoardRecord(Struct, frozen=True):
         )
 
     def as_value(self) -> dict[str, Any]:
-        """For JSON; ``from_value`` reads it back."""
+        """Return them for JSON; ``from_value`` reads it back."""
         return {
             "uuid": self.uuid,
             "spans": [_numbers(span) for span in self.spans],
@@ -93,7 +93,7 @@ class BoardRecord(Struct, frozen=True):
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> BoardRecord:
-        """The record of ``as_value``. Raises KeyError, TypeError, ValueError for anything else."""
+        """Return the record of ``as_value``. Raises KeyError, TypeError, ValueError for anything else."""
         return cls(
             str(value["uuid"]),
             _spans(value["spans"], value["totals"]),
@@ -127,7 +127,7 @@ def _numbers(span: TelemetrySpan) -> list[Any]:
 
 
 def _spans(values: list[list[Any]], totals: list[int]) -> tuple[TelemetrySpan, ...]:
-    """Those of ``_numbers``: the totals of all but the first follow from the span before."""
+    """Return those of ``_numbers``: the totals of all but the first follow from the span before."""
     spans = [_span(values[0], BoardTotals(*map(int, totals)))]
     for numbers in values[1:]:
         spans.append(_span(numbers, spans[-1].totals_at(numbers[0])))
@@ -143,7 +143,7 @@ def _span(numbers: list[Any], totals: BoardTotals) -> TelemetrySpan:
 
 
 def idle_record(uuid: str, profile: GpuProfile, at_ns: int = 0, *, powered: bool = True) -> BoardRecord:
-    """A board that nobody works on, settled: what is shown before anything is known of it."""
+    """Return a board that nobody works on, settled: what is shown before anything is known of it."""
     demand = BoardDemand(powered=powered)
     temperature_c = physics.settled_c(profile, demand)
     return BoardRecord(uuid, (steady_span(profile, demand, at_ns, NO_TOTALS, temperature_c, temperature_c),))
@@ -157,7 +157,7 @@ def steady_span(
     temperature_c: float,
     target_c: float,
 ) -> TelemetrySpan:
-    """A demand that lasts for ever."""
+    """Return a demand that lasts for ever."""
     return TelemetrySpan(
         at_ns=at_ns,
         until_ns=None,

@@ -30,7 +30,7 @@ class BoardSettings(Struct, frozen=True):
     pcie_replays: int | None = None
 
     def as_dict(self) -> dict[str, float]:
-        """Those that are set."""
+        """Return those that are set."""
         return {name: value for name in NAMES if (value := getattr(self, name)) is not None}
 
 
@@ -38,7 +38,7 @@ NAMES: tuple[str, ...] = BoardSettings.__struct_fields__
 
 
 def changed(settings: BoardSettings, values: Mapping[str, Any], profile: GpuProfile) -> BoardSettings:
-    """The settings with these values; ``none`` clears one, ``{"all": "none"}`` all.
+    """Return the settings with these values; ``none`` clears one, ``{"all": "none"}`` all.
 
     Raises ValueError: the name, the value, and what is allowed.
     """

@@ -63,7 +63,7 @@ class TelemetrySpan(Struct, frozen=True, gc=False):
         return self.totals.pcie_kb_ns + self.pcie_kb_s * (at_ns - self.at_ns)
 
     def totals_at(self, at_ns: int) -> BoardTotals:
-        """All that adds up, exactly."""
+        """Return all that adds up, exactly."""
         totals, passed_ns = self.totals, at_ns - self.at_ns
         return BoardTotals(
             self.energy_at(at_ns),
@@ -99,7 +99,7 @@ class Timeline:
         self._starts: list[int] = []
 
     def at(self, at_ns: int) -> TelemetrySpan:
-        """The span of a time; of one before the anchor the first."""
+        """Return the span of a time; of one before the anchor the first."""
         if not self._spans:
             self._spans.append(self._follow(*self._anchor))
             self._starts.append(self._anchor[0])
@@ -112,14 +112,14 @@ class Timeline:
         return span
 
     def ahead(self, at_ns: int, limit: int) -> tuple[TelemetrySpan, ...]:
-        """The span of a time and those after it, at most ``limit``."""
+        """Return the span of a time and those after it, at most ``limit``."""
         found = [self.at(at_ns)]
         while len(found) < limit and (until_ns := found[-1].until_ns) is not None:
             found.append(self.at(until_ns))
         return tuple(found)
 
     def between(self, begin_ns: int, end_ns: int) -> Iterator[TelemetrySpan]:
-        """The spans from a time to another, as far as they are kept."""
+        """Yield the spans from a time to another, as far as they are kept."""
         span = self.at(begin_ns)
         yield span
         while span.until_ns is not None and span.until_ns < end_ns:

@@ -12,7 +12,7 @@ WATT_DIGITS = 3
 
 
 def ns(seconds: float) -> int:
-    """Seconds as whole nanoseconds."""
+    """Return seconds as whole nanoseconds."""
     return round(seconds * NS_PER_S)
 
 

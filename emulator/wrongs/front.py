@@ -31,7 +31,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet."""
 
     def version_string(self) -> str:
-        """The name of the chassis' own server."""
+        """Return the name of the chassis' own server."""
         return "mews"
 
     def do(self) -> None:

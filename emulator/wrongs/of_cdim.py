@@ -38,7 +38,7 @@ def _sends(method: str, pattern: str) -> When:
 
 
 def _value(when: When, change: Callable[[Any], Any]) -> Make:
-    """The JSON of every good reply to such a request, changed."""
+    """Return the JSON of every good reply to such a request, changed."""
 
     def changed(reply: Response) -> Response:
         return with_json(reply, change(json.loads(reply.body))) if reply.status < 300 and reply.body else reply
@@ -47,7 +47,7 @@ def _value(when: When, change: Callable[[Any], Any]) -> Make:
 
 
 def _error(when: When, change: Callable[[Any], Any]) -> Make:
-    """The JSON of every refusal of such a request, changed."""
+    """Return the JSON of every refusal of such a request, changed."""
 
     def changed(reply: Response) -> Response:
         return with_json(reply, change(json.loads(reply.body))) if 400 <= reply.status < 500 else reply
@@ -56,7 +56,7 @@ def _error(when: When, change: Callable[[Any], Any]) -> Make:
 
 
 def _each(find: Callable[[Any], Iterator[dict[str, Any]]], change: Callable[[dict[str, Any]], object]) -> Make:
-    """Every such object in a reply of the configuration manager, changed in its place."""
+    """Return every such object in a reply of the configuration manager, changed in its place."""
 
     def changed(value: Any) -> Any:
         for each in find(value):
@@ -83,7 +83,7 @@ def _devices_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _listed(pattern: str, name: str, change: Callable[[list[Any]], list[Any]], **query: str) -> Make:
-    """The list of a reply, changed."""
+    """Return the list of a reply, changed."""
     return _value(_gets(pattern, **query), lambda value: {**value, name: change(value[name])})
 
 
@@ -203,20 +203,20 @@ def _lies(operation: str) -> Make:
 
 
 def _get(request: Request, target: str, ask: Ask) -> dict[str, Any] | None:
-    """The object of a 200 to a GET."""
+    """Return the object of a 200 to a GET."""
     found = ask(on_target(replace(request, method="GET", body=b""), target))
     value: dict[str, Any] | None = json.loads(found.body) if isinstance(found, Response) else None
     return value if isinstance(found, Response) and found.status == 200 else None
 
 
 def _node_of(request: Request, device: str, ask: Ask) -> str | None:
-    """The node that a device is linked to, "" for none; None of a device that there is not."""
+    """Return the node that a device is linked to, "" for none; None of a device that there is not."""
     found = _get(request, f"{_RESOURCES}/{device}", ask)
     return None if found is None else "".join(found["nodeIDs"])
 
 
 def _denies(operation: str) -> Make:
-    """A layout of one such procedure that is completed is said to have failed."""
+    """Return a layout of one such procedure that is completed is said to have failed."""
 
     def changed(value: Any) -> Any:
         procedures = value.get("procedures") or []

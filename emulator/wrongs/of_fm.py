@@ -39,7 +39,7 @@ def _resizes(request: Request) -> bool:
 
 
 def _value(when: Callable[[Request], bool], change: Callable[[Any], Any]) -> Make:
-    """The JSON of every good reply to such a request, changed."""
+    """Return the JSON of every good reply to such a request, changed."""
 
     def changed(reply: Response) -> Response:
         return with_json(reply, change(json.loads(reply.body))) if reply.status == 200 and reply.body else reply
@@ -48,7 +48,7 @@ def _value(when: Callable[[Request], bool], change: Callable[[Any], Any]) -> Mak
 
 
 def _each_resource(change: Callable[[dict[str, Any]], object]) -> Make:
-    """Every resource that the fabric manager shows, changed in its place."""
+    """Return every resource that the fabric manager shows, changed in its place."""
 
     def changed(value: Any) -> Any:
         data = value.get("data", {})
@@ -61,7 +61,7 @@ def _each_resource(change: Callable[[dict[str, Any]], object]) -> Make:
 
 
 def _each_machine(change: Callable[[dict[str, Any]], object]) -> Make:
-    """Every machine of the list of machines, changed in its place."""
+    """Return every machine of the list of machines, changed in its place."""
 
     def changed(value: Any) -> Any:
         for each in value["data"]["machines"]:
@@ -72,7 +72,7 @@ def _each_machine(change: Callable[[dict[str, Any]], object]) -> Make:
 
 
 def _each_spec(change: Callable[[dict[str, Any]], object]) -> Make:
-    """Every specification of a machine of the cluster manager, changed in its place."""
+    """Return every specification of a machine of the cluster manager, changed in its place."""
 
     def changed(value: Any) -> Any:
         for each in value["data"]["cluster"]["machine"]["resspecs"]:
@@ -149,7 +149,7 @@ def _encoded_only(stage: Stage) -> Handler:
 
 
 def _any_password(stage: Stage) -> Handler:
-    """A login that is refused is answered as the last good one."""
+    """Return a login that is refused is answered as the last good one."""
     good: list[bytes] = []
 
     def handler(request: Request, ask: Ask) -> Reply:
@@ -200,7 +200,7 @@ def _attaching(request: Request) -> bool:
 
 
 def _grows(stage: Stage) -> Handler:
-    """A resize adds a device each time that it is asked for."""
+    """Return a resize adds a device each time that it is asked for."""
 
     def handler(request: Request, ask: Ask) -> Reply:
         if not _resizes(request):
@@ -246,7 +246,7 @@ def _no_specs(value: Any) -> Any:
 
 
 def _names_only(stage: Stage) -> Handler:
-    """An attach that names no resource is refused."""
+    """Return an attach that names no resource is refused."""
 
     def handler(request: Request, ask: Ask) -> Reply:
         unnamed = _attaching(request) and WORDS.move(request) is None and WORDS.specification(request) is not None

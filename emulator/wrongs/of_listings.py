@@ -33,7 +33,7 @@ def _bare_uuid(uuid: str) -> str:
 
 
 def _nowhere(records: Records) -> Records:
-    """The last device that is on a port is on one that the listing lacks."""
+    """Return the last device that is on a port is on one that the listing lacks."""
     held = [record for record in records if record.get("Host_Port#")]
     if held:
         held[-1]["Host_Port#"] = "77"

@@ -20,7 +20,7 @@ LINK = "@odata.id"
 
 
 def _links(change: Callable[[str], str]) -> Make:
-    """Every link of every resource."""
+    """Return every link of every resource."""
 
     def walk(value: Any) -> None:
         if isinstance(value, dict):

@@ -19,7 +19,7 @@ def _session(change: Callable[[Response], Response]) -> Make:
 
 
 def _session_twice(stage: Stage) -> Handler:
-    """A login opens two sessions."""
+    """Return a login opens two sessions."""
 
     def handler(request: Request, ask: Ask) -> Reply:
         if request.method == "POST" and request.path == SESSIONS:
@@ -42,7 +42,7 @@ def _of_202(change: Callable[[Response], Response]) -> Make:
 
 
 def _monitored(answer: Callable[[Response], Response]) -> Make:
-    """What the task monitors of long operations answer."""
+    """Return what the task monitors of long operations answer."""
 
     def make(stage: Stage) -> Handler:
         monitors: set[str] = set()

@@ -72,7 +72,7 @@ class _Held:
         self._ports: dict[str, str] = {}
 
     def again(self, move: AskedMove) -> bool:
-        """Whether the device is on that port already."""
+        """Return whether the device is on that port already."""
         return move.port is not None and self._ports.get(move.device) == move.port
 
     def begins(self, move: AskedMove) -> str | None:
@@ -97,7 +97,7 @@ class _Held:
 
 
 def _again_detaches(stage: Stage) -> Handler:
-    """An attach to the port that the device is on already is refused, and takes it off."""
+    """Return an attach to the port that the device is on already is refused, and takes it off."""
     held = _Held()
 
     def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
@@ -115,7 +115,7 @@ def _again_detaches(stage: Stage) -> Handler:
 
 
 def _again_attaches(stage: Stage) -> Handler:
-    """A detach of a device that a detach has taken off a port puts it back there."""
+    """Return a detach of a device that a detach has taken off a port puts it back there."""
     left: dict[str, str] = {}
 
     def act(request: Request, move: AskedMove, ask: Ask, stage: Stage) -> Reply:
@@ -135,7 +135,7 @@ def _again_attaches(stage: Stage) -> Handler:
 
 
 def _again_listed(stage: Stage) -> Handler:
-    """A device that is attached to its port a second time is listed twice, until it is detached."""
+    """Return a device that is attached to its port a second time is listed twice, until it is detached."""
     held = _Held()
     twice: set[str] = set()
 
@@ -163,7 +163,7 @@ class _Shown:
 
 
 def _any_port(stage: Stage) -> Handler:
-    """A port that the chassis does not know takes devices."""
+    """Return a port that the chassis does not know takes devices."""
     shown = _Shown()
 
     def handler(request: Request, ask: Ask) -> Reply:

@@ -88,39 +88,39 @@ def later(when: Callable[[Request], bool], seconds: float) -> Make:
 
 
 def lists(request: Request) -> bool:
-    """Whether it reads the table."""
+    """Return whether it reads the table."""
     return words_of(request).lists(request)
 
 
 def reads(request: Request) -> bool:
-    """Whether it reads anything."""
+    """Return whether it reads anything."""
     return request.method == "GET"
 
 
 def looks(request: Request) -> bool:
-    """Whether it reads anything, or only its headers."""
+    """Return whether it reads anything, or only its headers."""
     return request.method in ("GET", "HEAD")
 
 
 def moves(request: Request) -> bool:
-    """Whether it moves a device."""
+    """Return whether it moves a device."""
     return words_of(request).move(request) is not None
 
 
 def attaches(request: Request) -> bool:
-    """Whether it attaches a device."""
+    """Return whether it attaches a device."""
     move = words_of(request).move(request)
     return move is not None and move.port is not None
 
 
 def detaches(request: Request) -> bool:
-    """Whether it detaches a device."""
+    """Return whether it detaches a device."""
     move = words_of(request).move(request)
     return move is not None and move.port is None
 
 
 def writes(request: Request) -> bool:
-    """Whether it is sent to where moves are, be it one or not."""
+    """Return whether it is sent to where moves are, be it one or not."""
     plain = PLAIN.get(dialect_of(request))
     if isinstance(plain, Fm):
         return plain.updates(request)
@@ -142,7 +142,7 @@ def headers(when: Callable[[Request], bool], **changed: str | None) -> Make:
 
 
 def listing(change: Callable[[Records], Any]) -> Make:
-    """The records of a plain listing, changed."""
+    """Return the records of a plain listing, changed."""
 
     def changed(reply: Response) -> Response:
         records = records_of(reply)
@@ -152,7 +152,7 @@ def listing(change: Callable[[Records], Any]) -> Make:
 
 
 def each_device(change: Callable[[dict[str, Any]], object]) -> Make:
-    """Each record of a plain listing that is a device, changed in its place."""
+    """Return each record of a plain listing that is a device, changed in its place."""
 
     def changed(records: Records) -> Records:
         for record in records:
@@ -164,7 +164,7 @@ def each_device(change: Callable[[dict[str, Any]], object]) -> Make:
 
 
 def member(which: str, convert: Callable[[str], Any]) -> Make:
-    """One member of each device: ``device``, ``port`` or ``uuid``."""
+    """Return one member of each device: ``device``, ``port`` or ``uuid``."""
 
     def make(stage: Stage) -> Handler:
         def handler(request: Request, ask: Ask) -> Reply:
@@ -186,7 +186,7 @@ def member(which: str, convert: Callable[[str], Any]) -> Make:
 
 
 def text(change: Callable[[str], str]) -> Make:
-    """The text of every listing, changed."""
+    """Return the text of every listing, changed."""
     return replies(
         lists, lambda reply: Response(reply.status, reply.headers, change(reply.body.decode()).encode(), reply.stream)
     )
@@ -225,7 +225,7 @@ def claimed(when: Callable[[Request], bool], *, done: bool, carried_out: bool) -
 
 
 def place_of(device: str, request: Request, ask: Ask) -> str | None:
-    """The port that a device is on; of Redfish, the zone that it is to leave."""
+    """Return the port that a device is on; of Redfish, the zone that it is to leave."""
     plain = PLAIN.get(dialect_of(request))
     if plain is None:
         move = REDFISH.move(request)
@@ -247,7 +247,7 @@ def table(request: Request, ask: Ask) -> dict[str, str]:
 
 
 def settled(request: Request, reply: Reply, ask: Ask, stage: Stage) -> Reply:
-    """A long operation's own reply, once it has one."""
+    """Return a long operation's own reply, once it has one."""
     for _ in range(MOST_POLLS):
         where = _monitor(request, reply) if isinstance(reply, Response) else ""
         if not where:
@@ -258,7 +258,7 @@ def settled(request: Request, reply: Reply, ask: Ask, stage: Stage) -> Reply:
 
 
 def _monitor(request: Request, reply: Response) -> str:
-    """Where to look how a long operation goes on, "" once it does not."""
+    """Return where to look how a long operation goes on, "" once it does not."""
     if dialect_of(request) != "cdim":
         return reply.headers.get("Location", "") if reply.status == 202 else ""
     value = json.loads(reply.body) if reply.status in (200, 202) else {}
@@ -267,7 +267,7 @@ def _monitor(request: Request, reply: Response) -> str:
 
 
 def resources(change: Callable[[dict[str, Any]], object], kind: str = "") -> Make:
-    """Every resource of Redfish (of that kind), alone or within an expanded collection, changed in its place."""
+    """Return every resource of Redfish (of that kind), alone or within an expanded collection, changed in its place."""
 
     def changed(reply: Response) -> Response:
         if reply.status != 200 or not reply.body.startswith(b"{"):
@@ -283,7 +283,7 @@ def resources(change: Callable[[dict[str, Any]], object], kind: str = "") -> Mak
 
 
 def kind_of(value: dict[str, Any]) -> str:
-    """The unversioned name of a resource's type."""
+    """Return the unversioned name of a resource's type."""
     return str(value.get("@odata.type", "")).lstrip("#").partition(".")[0]
 
 

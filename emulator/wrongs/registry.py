@@ -24,7 +24,7 @@ WRONGS: Mapping[str, Wrong] = {
 
 
 def find_wrongs(names: Sequence[str], dialects: Sequence[str]) -> tuple[Wrong, ...]:
-    """The wrongs of these names, in order, each once.
+    """Return the wrongs of these names, in order, each once.
 
     Raises ValueError, one line: for an unknown name, and for one that is played in none of these dialects.
     """
@@ -48,7 +48,7 @@ def played(
     seed: int | str = 0,
     wait: Callable[[float], object] | None = None,
 ) -> Ask:
-    """A chassis behind these wrongs; each of them has dice of its own, by the seed and its name.
+    """Return a chassis behind these wrongs; each of them has dice of its own, by the seed and its name.
 
     Those of the wire stand nearest to the client, whatever the order: what they have packed or cut no other can read.
     """

@@ -30,23 +30,23 @@ class Words(Protocol):
     """One dialect."""
 
     def lists(self, request: Request) -> bool:
-        """Whether it asks for the listing."""
+        """Return whether it asks for the listing."""
         ...
 
     def move(self, request: Request) -> AskedMove | None:
-        """What it asks for; None where it is no move."""
+        """Return what it asks for; None where it is no move."""
         ...
 
     def asking(self, request: Request, move: AskedMove) -> Request:
-        """A request for that move, sent as this one."""
+        """Return a request for that move, sent as this one."""
         ...
 
     def answered(self, request: Request, *, done: bool) -> Response:
-        """The answer to a move."""
+        """Return the answer to a move."""
         ...
 
     def is_done(self, reply: Response) -> bool:
-        """Whether a move was answered as done."""
+        """Return whether a move was answered as done."""
         ...
 
 
@@ -73,7 +73,7 @@ class H3Api(Struct, frozen=True):
         return AskedMove(value["dev_gid"], port if request.method == "POST" else None)
 
     def asking(self, request: Request, move: AskedMove) -> Request:
-        """The port by its ``Port_GID``."""
+        """Return the port by its ``Port_GID``."""
         content = {"gep": "0", "dev_gid": move.device}
         if move.port is not None:
             content["port_gid"] = port_gid(move.port) if move.port.isdecimal() else move.port
@@ -86,7 +86,7 @@ class H3Api(Struct, frozen=True):
         return Response(200, JSON, as_json({"action": action, "result": [done], "remark": remark}))
 
     def is_done(self, reply: Response) -> bool:
-        """By ``result``."""
+        """Return it by ``result``."""
         value = _json(reply.body)
         return isinstance(value, dict) and value.get("result") == [True]
 
@@ -112,16 +112,16 @@ class ResourcePool(Struct, frozen=True):
         return AskedMove(value["devid"], str(value.get("hostport", "")) if request.method == "POST" else None)
 
     def asking(self, request: Request, move: AskedMove) -> Request:
-        """The port by its name."""
+        """Return the port by its name."""
         content = {"devid": move.device} if move.port is None else {"devid": move.device, "hostport": move.port}
         return _asking(request, self.allocation, move, content)
 
     def answered(self, request: Request, *, done: bool) -> Response:
-        """By the status."""
+        """Return it by the status."""
         return Response(204, {}, b"") if done else Response(400, TEXT, b"timed out")
 
     def is_done(self, reply: Response) -> bool:
-        """By the status."""
+        """Return it by the status."""
         return reply.status < 400
 
 
@@ -139,7 +139,7 @@ class Fm(Struct, frozen=True):
         return request.method == "GET" and request.path == self.listing
 
     def updates(self, request: Request) -> bool:
-        """Whether it is sent to where a machine's resources are changed."""
+        """Return whether it is sent to where a machine's resources are changed."""
         return request.method != "GET" and UPDATE.fullmatch(request.path) is not None
 
     def move(self, request: Request) -> AskedMove | None:
@@ -155,7 +155,7 @@ class Fm(Struct, frozen=True):
         return AskedMove(str(chosen[0]), named[1]) if chosen else None
 
     def specification(self, request: Request) -> dict[str, Any] | None:
-        """The first resource specification of a body."""
+        """Return the first resource specification of a body."""
         try:
             spec = json.loads(request.body)["tenants"]["machines"][0]["resources"][0]["res_specs"][0]
         except (ValueError, KeyError, IndexError, TypeError):
@@ -163,7 +163,8 @@ class Fm(Struct, frozen=True):
         return spec if isinstance(spec, dict) else None
 
     def asking(self, request: Request, move: AskedMove) -> Request:
-        """A resource by its UUID; one that is to leave leaves the machine that is named, or that of the request."""
+        """Return a resource by its UUID; one that is to leave leaves the machine that is named, or that of the
+        request."""
         named = UPDATE.fullmatch(request.path)
         spec, tenant = self.specification(request), request.query.get("tenant_uuid", "")
         machine = move.port or move.left or (named[1] if named is not None else "")
@@ -181,7 +182,7 @@ class Fm(Struct, frozen=True):
         return Request(method, path, request.query, headers, body, secure=request.secure, address=request.address)
 
     def answered(self, request: Request, *, done: bool) -> Response:
-        """The reply of a detach, an attach of what the request asks for, or an error."""
+        """Return the reply of a detach, an attach of what the request asks for, or an error."""
         if not done:
             return fm_error(409, "link timeout")
         if request.method == "DELETE":
@@ -196,12 +197,12 @@ class Fm(Struct, frozen=True):
         return Response(200, JSON, as_json({"data": {"machines": [machine]}}))
 
     def is_done(self, reply: Response) -> bool:
-        """By the status."""
+        """Return it by the status."""
         return reply.status in (200, 204)
 
 
 def fm_error(status: int, text: str) -> Response:
-    """An error in the form of the fabric manager."""
+    """Return an error in the form of the fabric manager."""
     detail = {"code": "E029999", "message": text, "data": {}}
     return Response(status, JSON, as_json({"status": status, "detail": detail}))
 
@@ -217,7 +218,7 @@ class Cdim(Struct, frozen=True):
         return request.method == "GET" and request.path == self.listing and request.query.get("detail") == "true"
 
     def move(self, request: Request) -> AskedMove | None:
-        """A layout that has one procedure of the published form."""
+        """Return a layout that has one procedure of the published form."""
         procedures = self.procedures(request)
         if len(procedures) != 1:
             return None
@@ -229,13 +230,13 @@ class Cdim(Struct, frozen=True):
         return AskedMove(str(device), str(node) if only["operation"] == "connect" else None, str(node))
 
     def procedures(self, request: Request) -> Records:
-        """The procedures that a request asks for; none of another request."""
+        """Return the procedures that a request asks for; none of another request."""
         value = _json(request.body) if (request.method, request.path) == ("POST", self.allocation) else None
         found = value.get("procedures") if isinstance(value, dict) else None
         return found if isinstance(found, list) and all(isinstance(each, dict) for each in found) else []
 
     def asking(self, request: Request, move: AskedMove) -> Request:
-        """A layout of one procedure."""
+        """Return a layout of one procedure."""
         procedure: dict[str, Any] = {
             "operationID": 1,
             "operation": "disconnect" if move.port is None else "connect",
@@ -246,25 +247,25 @@ class Cdim(Struct, frozen=True):
         return self.layout(request, [procedure])
 
     def layout(self, request: Request, procedures: Records) -> Request:
-        """A layout of these."""
+        """Return a layout of these."""
         headers = {**request.headers, TARGET: self.allocation, "content-type": "application/json"}
         body = as_json({"procedures": procedures})
         return Request("POST", self.allocation, {}, headers, body, secure=request.secure, address=request.address)
 
     def answered(self, request: Request, *, done: bool) -> Response:
-        """Whether it is taken: what becomes of it, the layout says."""
+        """Return whether it is taken: what becomes of it, the layout says."""
         if done:
             return Response(202, JSON, as_json({"applyID": "0000000000"}))
         return cdim_error(409, "E40010", "Already running. Cannot start multiple instances.")
 
     def is_done(self, reply: Response) -> bool:
-        """Whether it was taken, or is completed."""
+        """Return whether it was taken, or is completed."""
         value = _json(reply.body)
         return reply.status == 202 or (isinstance(value, dict) and value.get("status") == "COMPLETED")
 
 
 def cdim_error(status: int, code: str, text: str) -> Response:
-    """An error in the form of layout-apply."""
+    """Return an error in the form of layout-apply."""
     return Response(status, {**JSON, "X-Content-Type-Options": "nosniff"}, as_json({"code": code, "message": text}))
 
 
@@ -286,7 +287,7 @@ class Redfish(Struct, frozen=True):
         return AskedMove(where.rpartition("/")[2], named[2] if named[3] == "Add" else None)
 
     def asking(self, request: Request, move: AskedMove) -> Request:
-        """A move of a device within the zone that the request is about, or of that device to another zone."""
+        """Return a move of a device within the zone that the request is about, or of that device to another zone."""
         named = ACTION.fullmatch(request.path)
         assert named is not None
         value = json.loads(request.body)
@@ -304,12 +305,12 @@ class Redfish(Struct, frozen=True):
         return redfish_error(400, "GeneralError", "The device did not train.")
 
     def is_done(self, reply: Response) -> bool:
-        """By the status."""
+        """Return it by the status."""
         return reply.status < 400
 
 
 def redfish_error(status: int, word: str, text: str) -> Response:
-    """An error in the protocol's form (DSP0266, error responses)."""
+    """Return an error in the protocol's form (DSP0266, error responses)."""
     name = f"Base.1.18.{word}"
     info = [{"@odata.type": "#Message.v1_2_0.Message", "MessageId": name, "Message": text, "Severity": "Critical"}]
     body = {"error": {"code": name, "message": text, "@Message.ExtendedInfo": info}}
@@ -322,12 +323,12 @@ WORDS: Mapping[str, Words] = {**PLAIN, "redfish": REDFISH, "cdim": CDIM}
 
 
 def words_of(request: Request) -> Words:
-    """The dialect of a request."""
+    """Return the dialect of a request."""
     return WORDS[dialect_of(request)]
 
 
 def records_of(reply: Response) -> Records | None:
-    """The objects of a plain listing; None where the reply is none."""
+    """Return the objects of a plain listing; None where the reply is none."""
     value = _json(reply.body) if reply.status == 200 else None
     if isinstance(value, dict) and isinstance(value.get("data"), dict):
         value = value["data"].get("resources")
@@ -335,7 +336,7 @@ def records_of(reply: Response) -> Records | None:
 
 
 def with_records(reply: Response, records: Any) -> Response:
-    """The same listing with other objects."""
+    """Return the same listing with other objects."""
     value = _json(reply.body)
     if isinstance(value, dict):
         return with_json(reply, {**value, "data": {**value["data"], "resources": records}})
@@ -343,7 +344,7 @@ def with_records(reply: Response, records: Any) -> Response:
 
 
 def with_json(reply: Response, value: Any) -> Response:
-    """The same reply with another body."""
+    """Return the same reply with another body."""
     return Response(reply.status, reply.headers, as_json(value), reply.stream)
 
 

@@ -24,7 +24,7 @@ class Upstream(Struct, frozen=True):
     patience_s: float = 60.0
 
     def ask(self, request: Request) -> Reply:
-        """Its answer; a connection that fails is one that is dropped."""
+        """Return its answer; a connection that fails is one that is dropped."""
         parts = urlsplit(self.url)
         target = request.headers.get(TARGET) or quote(request.path)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -61,7 +61,7 @@ PREFIXES = (
 
 
 def dialect_of(request: Request) -> str:
-    """Whose path it is."""
+    """Return whose path it is."""
     for prefix, dialect in PREFIXES:
         if request.path.startswith(prefix):
             return dialect
@@ -69,13 +69,13 @@ def dialect_of(request: Request) -> str:
 
 
 def on_target(request: Request, target: str) -> Request:
-    """The same request with another target."""
+    """Return the same request with another target."""
     path, query = split_target(target)
     return replace(request, path=path, query=query, headers={**request.headers, TARGET: target})
 
 
 def in_front(wrongs: Sequence[tuple[Wrong, Handler]], ask: Ask) -> Ask:
-    """The chassis behind all of these wrongs, the first of them nearest to the client."""
+    """Return the chassis behind all of these wrongs, the first of them nearest to the client."""
     for wrong, handler in reversed(wrongs):
         ask = _behind(wrong, handler, ask)
     return ask

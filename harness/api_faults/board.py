@@ -42,7 +42,7 @@ class DelaysEvents(Protocol):
     """A fault by which events of watches come late."""
 
     def lag_s(self, rng: random.Random) -> float:
-        """By how much those of one watch do, in emulated seconds; infinite: as long as the fault is there."""
+        """Return it by how much those of one watch do, in emulated seconds; infinite: as long as the fault is there."""
         ...
 
 
@@ -72,11 +72,11 @@ class ArmedApiFault(Struct, eq=False):
     """Watches on which it has fired, of a fault that counts watches and not events."""
 
     def is_over(self, now_s: float) -> bool:
-        """Whether it strikes no more."""
+        """Return whether it strikes no more."""
         return self.when.spent or now_s > self.until_s
 
     def admits(self, request: ApiRequest) -> bool:
-        """Whether the request is one that it looks at."""
+        """Return whether the request is one that it looks at."""
         if request.verb not in self.fault.on or self.when.operation not in (None, request.verb):
             return False
         return request.is_of(getattr(self.fault, "resource", None))
@@ -97,7 +97,7 @@ class ApiFaultBoard:
         self._watches = 0
 
     def strikes(self, component: str) -> bool:
-        """Whether any fault is in place there: asked before each request."""
+        """Return whether any fault is in place there: asked before each request."""
         return component in self._armed
 
     def add(self, component: str, spec: Mapping[str, Any], now_s: float, version: str = "") -> ArmedApiFault:
@@ -136,7 +136,7 @@ class ApiFaultBoard:
         }
 
     def freezes(self, component: str, now_s: float) -> bool:
-        """Whether the component's process must be stopped now."""
+        """Return whether the component's process must be stopped now."""
         armed = self._armed.get(component, ())
         return any(isinstance(each.fault, FrozenProcess) and not each.is_over(now_s) for each in armed)
 
@@ -151,7 +151,7 @@ class ApiFaultBoard:
     # Decisions
 
     def on_request(self, component: str, request: ApiRequest, now_s: float) -> RequestPlan:
-        """What becomes of a request."""
+        """Return what becomes of a request."""
         plan = UNTOUCHED
         for armed in self._of(request, component, now_s):
             if isinstance(armed.fault, StrikesRequests):
@@ -164,18 +164,19 @@ class ApiFaultBoard:
         return plan
 
     def holds(self, component: str, request: ApiRequest, now_s: float) -> bool:
-        """Whether a fault holds such a request as long as it is there."""
+        """Return whether a fault holds such a request as long as it is there."""
         armed = self._of(request, component, now_s)
         faults = [each.fault for each in armed if isinstance(each.fault, StrikesRequests)]
         return any(fault.strike(request).hold_s == float("inf") for fault in faults)
 
     def opened(self) -> int:
-        """A number for a watch that begins."""
+        """Return a number for a watch that begins."""
         self._watches += 1
         return self._watches
 
     def release_s(self, component: str, request: ApiRequest, watch: int, arrived_s: float, now_s: float) -> float:
-        """When an event of a watch that arrived then may go on to the component; infinite as long as it is held."""
+        """Return when an event of a watch that arrived then may go on to the component; infinite as long as it is
+        held."""
         due_s = arrived_s
         for armed in self._of(request, component, now_s):
             if isinstance(armed.fault, DelaysEvents):
@@ -188,7 +189,7 @@ class ApiFaultBoard:
         return due_s
 
     def on_event(self, component: str, request: ApiRequest, watch: int, now_s: float) -> EventPlan:
-        """What becomes of an event of a watch that is due."""
+        """Return what becomes of an event of a watch that is due."""
         copies = 0
         for armed in self._of(request, component, now_s):
             if not isinstance(armed.fault, StrikesEvents):

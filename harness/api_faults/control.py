@@ -50,18 +50,18 @@ class ApiFaults:
         self._clients.add(component)
 
     def around(self, component: str, kube: KubeApi) -> KubeApi:
-        """The API as that component sees it."""
+        """Return the API as that component sees it."""
         self._clients.add(component)
         return cast(KubeApi, FaultyKube(kube, component, self))
 
     def gate(self, component: str) -> RpcGate:
-        """Where that component's RPCs pass."""
+        """Return where that component's RPCs pass."""
         self._clients.add(component)
         self._gates.add(component)
         return RpcGate(self, component)
 
     def clients(self) -> list[str]:
-        """The components that may have faults, sorted."""
+        """Return the components that may have faults, sorted."""
         return sorted(self._clients)
 
     async def add(self, component: str, spec: Mapping[str, Any], *, version: str | None = None) -> str:
@@ -115,11 +115,11 @@ class ApiFaults:
     # What the components' clients ask
 
     def strikes(self, component: str) -> bool:
-        """Whether any fault is in place there."""
+        """Return whether any fault is in place there."""
         return self._board.strikes(component)
 
     def on_request(self, component: str, request: ApiRequest) -> RequestPlan:
-        """What becomes of a request; ``hold_s`` in seconds of the loop."""
+        """Return what becomes of a request; ``hold_s`` in seconds of the loop."""
         plan = self._board.on_request(component, request, self._pace.now())
         if not plan.hold_s:
             return plan
@@ -134,11 +134,11 @@ class ApiFaults:
             await self._change(hold_s)
 
     def opened(self) -> int:
-        """A number for a watch that begins."""
+        """Return a number for a watch that begins."""
         return self._board.opened()
 
     def on_event(self, component: str, request: ApiRequest, watch: int) -> EventPlan:
-        """What becomes of an event that is due."""
+        """Return what becomes of an event that is due."""
         return self._board.on_event(component, request, watch, self._pace.now())
 
     async def release(self, component: str, request: ApiRequest, watch: int, arrived_s: float) -> None:

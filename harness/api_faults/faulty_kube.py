@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def error_of(failure: ApiFailure) -> ApiError | UnavailableError:
-    """A failure as the port raises it."""
+    """Return a failure as the port raises it."""
     if failure.code == NO_ANSWER:
         return UnavailableError(failure.message)
     return from_status(status_of(failure))
@@ -48,7 +48,8 @@ class FaultyKube:
         return patiently(once)
 
     async def _struck(self, request: ApiRequest, plan: RequestPlan, call: Callable[[], Awaitable[T]]) -> T:
-        """A request as it is planned; where it is refused all the same, the server's own error is what comes back."""
+        """Return a request as it is planned; where it is refused all the same, the server's own error is what comes
+        back."""
         held_last = plan.is_forwarded and plan.failure is not None
         if plan.hold_s and not held_last:
             await self._faults.hold(self._component, request, plan.hold_s)
@@ -65,7 +66,7 @@ class FaultyKube:
     def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
     ) -> Awaitable[Object]:
-        """One object, or as it was."""
+        """Return one object, or as it was."""
         own = self._kube.get
         if not self._faults.strikes(self._component):
             return own(resource, name, namespace=namespace, subresource=subresource)
@@ -97,7 +98,7 @@ class FaultyKube:
         continue_token: str = "",
         resource_version: str = "",
     ) -> Awaitable[ObjectList]:
-        """All objects, or as they were."""
+        """Return all objects, or as they were."""
 
         def listed(version: str) -> Awaitable[ObjectList]:
             return self._kube.list(
@@ -126,7 +127,7 @@ class FaultyKube:
         timeout_s: int | None = None,
         bookmarks: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """All later events, as the faults let them come."""
+        """Yield all later events, as the faults let them come."""
         request, faults, component = ApiRequest("watch", resource.plural), self._faults, self._component
         if faults.strikes(component):
             await self._patiently(request, _nothing)
@@ -262,7 +263,7 @@ class FaultyKube:
         )
 
     def log(self, namespace: str, pod: str, **options: Any) -> AsyncIterator[bytes]:
-        """The container's log; no fault looks at it."""
+        """Return the container's log; no fault looks at it."""
         return self._kube.log(namespace, pod, **options)
 
     def exec(
@@ -272,7 +273,7 @@ class FaultyKube:
         return self._kube.exec(namespace, pod, command, container=container)
 
     def discovery(self) -> Awaitable[Sequence[Resource]]:
-        """All resources; no fault looks at it."""
+        """Return all resources; no fault looks at it."""
         return self._kube.discovery()
 
     def close(self) -> Awaitable[None]:

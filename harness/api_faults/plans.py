@@ -19,7 +19,7 @@ class ApiRequest(Struct, frozen=True):
     """Of a watch: it begins with all that is there, and stands for a list."""
 
     def is_of(self, resource: str | None) -> bool:
-        """Whether it is about that resource (``pods``, with all below it; ``pods/binding``); None: any."""
+        """Return whether it is about that resource (``pods``, with all below it; ``pods/binding``); None: any."""
         return resource in (None, self.resource, f"{self.resource}/{self.subresource}")
 
 
@@ -44,7 +44,7 @@ class RequestPlan(Struct, frozen=True):
     version: str = ""
 
     def joined(self, other: RequestPlan) -> RequestPlan:
-        """What two faults do to one request: both times, and the first failure."""
+        """Return what two faults do to one request: both times, and the first failure."""
         return RequestPlan(
             self.hold_s + other.hold_s,
             self.is_forwarded and other.is_forwarded,

@@ -56,7 +56,7 @@ _NO_UPGRADE = (
 
 
 def connection_of(kubeconfig: Path | None, context: str | None = None) -> ApiConnection:
-    """The API server of a kubeconfig, and its credentials.
+    """Return the API server of a kubeconfig, and its credentials.
 
     Raises KubeconfigError.
     """
@@ -181,7 +181,7 @@ class ApiProxy:
         return _status(failure)
 
     async def _planned(self, asked: _Asked, version: str) -> web.StreamResponse:
-        """The server's answer, or what it was at that version."""
+        """Return the server's answer, or what it was at that version."""
         call, path = asked.call, asked.request.raw_path
         if call.request.verb == "watch":
             return await self._watched(asked, version)
@@ -201,7 +201,7 @@ class ApiProxy:
         return _status(ApiFailure(404, "NotFound", f'{about.resource} "{about.name}" not found'))
 
     async def _listed(self, asked: _Asked, path: str) -> dict[str, Any] | web.StreamResponse:
-        """A list in JSON; what the server refuses it with."""
+        """Return a list in JSON; what the server refuses it with."""
         async with self._exchange(asked.request, path, {**asked.headers, "Accept": JSON}, method="GET") as answer:
             if answer.status >= 400:
                 return await _whole(answer)
@@ -293,7 +293,7 @@ class ApiProxy:
 
 
 async def _lines(answer: ClientResponse) -> AsyncIterator[bytes]:
-    """The lines of a stream.
+    """Yield the lines of a stream.
 
     Raises UnavailableError where its connection breaks.
     """

@@ -21,7 +21,7 @@ class LaggingWatch(Delayed):
     count: ClassVar[int | None] = None
 
     def lag_s(self, rng: random.Random) -> float:
-        """The same for all watches."""
+        """Return the same for all watches."""
         return self.by_s
 
 
@@ -35,7 +35,7 @@ class UnorderedWatches(Delayed):
     count: ClassVar[int | None] = None
 
     def lag_s(self, rng: random.Random) -> float:
-        """Of one watch."""
+        """Return that of one watch."""
         return rng.uniform(0, self.by_s)
 
 
@@ -97,5 +97,5 @@ class StaleReads:
         return RequestPlan(version=version)
 
     def lag_s(self, rng: random.Random) -> float:
-        """As long as it is there."""
+        """Return it as long as it is there."""
         return float("inf")

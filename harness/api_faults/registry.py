@@ -33,7 +33,7 @@ API_FILTERS = tuple(name for name in FILTERS if name != "device")
 
 
 def parse_api_fault(spec: Mapping[str, Any]) -> tuple[ChassisFault, FaultTrigger]:
-    """The fault that a spec describes, and when it fires.
+    """Return the fault that a spec describes, and when it fires.
 
     Raises ValueError naming what is allowed.
     """

@@ -176,5 +176,5 @@ class FrozenApi:
         return RequestPlan(hold_s=float("inf"))
 
     def lag_s(self, rng: random.Random) -> float:
-        """As long as it is there."""
+        """Return it as long as it is there."""
         return float("inf")

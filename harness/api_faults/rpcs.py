@@ -53,11 +53,11 @@ class RpcHolder(Protocol):
     """What the faults of a cluster decide: ``mews.harness.api_faults.control.ApiFaults``."""
 
     def strikes(self, component: str) -> bool:
-        """Whether any fault is in place there."""
+        """Return whether any fault is in place there."""
         ...
 
     def on_request(self, component: str, request: ApiRequest) -> RequestPlan:
-        """What becomes of a request."""
+        """Return what becomes of a request."""
         ...
 
     async def hold(self, component: str, request: ApiRequest, hold_s: float) -> None:
@@ -96,7 +96,7 @@ class PausablePlugin:
         self._plugin, self._gate, self._endpoint = plugin, gate, endpoint
 
     def is_connected(self) -> bool:
-        """Whether the other side is still there."""
+        """Return whether the other side is still there."""
         return self._plugin.is_connected()
 
     async def close(self) -> None:
@@ -152,7 +152,7 @@ class PausableFolder:
         await self._folder.stop()
 
     async def dial(self, endpoint: str) -> PausablePlugin:
-        """The plugin behind the socket."""
+        """Return the plugin behind the socket."""
         return PausablePlugin(await self._folder.dial(endpoint), self._gate, endpoint)
 
 
@@ -232,11 +232,11 @@ class PausableRegistry:
         return {path: paused for path, (_, paused) in self._known.items()}
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """As the registry has it."""
+        """Return it as the registry has it."""
         return self._registry.listen(changed)
 
     def specs(self) -> Sequence[CdiSpec]:
-        """As the registry has them."""
+        """Return them as the registry has them."""
         return self._registry.specs()
 
 
@@ -267,5 +267,5 @@ class PausableService:
         self._port.renew()
 
     def client_config(self, namespace: str, path: str) -> dict[str, object]:
-        """As the port has it."""
+        """Return them as the port has it."""
         return self._port.client_config(namespace, path)

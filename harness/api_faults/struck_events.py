@@ -20,11 +20,11 @@ class ComponentFaults(Protocol):
     """What a component's client asks (``control.ApiFaults``); times are those of the loop."""
 
     def strikes(self, component: str) -> bool:
-        """Whether any fault is in place there."""
+        """Return whether any fault is in place there."""
         ...
 
     def on_request(self, component: str, request: ApiRequest) -> RequestPlan:
-        """What becomes of a request."""
+        """Return what becomes of a request."""
         ...
 
     async def hold(self, component: str, request: ApiRequest, hold_s: float) -> None:
@@ -32,11 +32,11 @@ class ComponentFaults(Protocol):
         ...
 
     def opened(self) -> int:
-        """A number for a watch that begins."""
+        """Return a number for a watch that begins."""
         ...
 
     def on_event(self, component: str, request: ApiRequest, watch: int) -> EventPlan:
-        """What becomes of an event that is due."""
+        """Return what becomes of an event that is due."""
         ...
 
     async def release(self, component: str, request: ApiRequest, watch: int, arrived_s: float) -> None:
@@ -47,7 +47,7 @@ class ComponentFaults(Protocol):
 async def struck_events(
     faults: ComponentFaults, component: str, request: ApiRequest, first: Event, stream: AsyncIterator[Event]
 ) -> AsyncGenerator[Event]:
-    """The first event that came under a fault, and all after it.
+    """Yield the first event that came under a fault, and all after it.
 
     Raises GoneError, UnavailableError where a fault ends the watch so, and what the stream ends with.
     """
@@ -90,7 +90,7 @@ class _Arriving(Generic[Event]):
         self._more.set()
 
     async def next(self) -> tuple[Event, float] | None:
-        """The next event and when it came, None at the end.
+        """Return the next event and when it came, None at the end.
 
         Raises what the watch ended with.
         """

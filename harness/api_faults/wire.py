@@ -31,7 +31,7 @@ class ApiCall(Struct, frozen=True):
 
 
 def call_of(method: str, path: str, query: Mapping[str, str]) -> ApiCall | None:
-    """What is asked for, as RBAC tells it (apiserver's requestinfo.go); None for what is no resource: discovery,
+    """Return what is asked for, as RBAC tells it (apiserver's requestinfo.go); None for what is no resource: discovery,
     health, OpenAPI."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"] and len(parts) > 2:
@@ -61,13 +61,13 @@ def call_of(method: str, path: str, query: Mapping[str, str]) -> ApiCall | None:
 
 
 def is_true(text: str) -> bool:
-    """Whether a parameter of a query says yes (strconv.ParseBool)."""
+    """Return whether a parameter of a query says yes (strconv.ParseBool)."""
     return text in _TRUE
 
 
 def readable_forms(accept: str) -> str:
-    """The ``Accept`` of a watch without the forms whose events the proxy cannot tell apart. Clients of Kubernetes read
-    the form that comes, whatever they asked for first."""
+    """Return the ``Accept`` of a watch without the forms whose events the proxy cannot tell apart. Clients of
+    Kubernetes read the form that comes, whatever they asked for first."""
     kept = [form.strip() for form in accept.split(",") if form.strip()]
     kept = [form for form in kept if not any(word in form.partition(";")[0] for word in _UNREAD)]
     kept = [JSON if form.startswith("*/*") else form for form in kept]
@@ -75,7 +75,7 @@ def readable_forms(accept: str) -> str:
 
 
 def status_of(failure: ApiFailure) -> dict[str, Any]:
-    """A Status object, as an API server answers with it."""
+    """Return a Status object, as an API server answers with it."""
     details = {} if failure.retry_after_s is None else {"details": {"retryAfterSeconds": failure.retry_after_s}}
     return {
         "kind": "Status",
@@ -90,13 +90,13 @@ def status_of(failure: ApiFailure) -> dict[str, Any]:
 
 
 def event_line(kind: str, obj: Mapping[str, Any]) -> bytes:
-    """An event of a watch, a line of JSON."""
+    """Return an event of a watch, a line of JSON."""
     return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
 
 
 def list_query(query: Sequence[tuple[str, str]], version: str) -> str:
-    """The query of a list that shows that version instead. One that asks for exactly another version, for a newer one,
-    or for the rest of a list, stays as it is."""
+    """Return the query of a list that shows that version instead. One that asks for exactly another version, for a
+    newer one, or for the rest of a list, stays as it is."""
     asked = dict(query)
     wanted = asked.get("resourceVersion", "")
     newer = wanted.isdecimal() and version.isdecimal() and int(wanted) > int(version)
@@ -108,25 +108,25 @@ def list_query(query: Sequence[tuple[str, str]], version: str) -> str:
 
 
 def one_query(name: str, version: str) -> str:
-    """The query of a list that holds the one object of that name, as it was."""
+    """Return the query of a list that holds the one object of that name, as it was."""
     return list_query([("fieldSelector", f"metadata.name={name}")], version)
 
 
 def snapshot_query(query: Sequence[tuple[str, str]], version: str) -> str:
-    """The query of a list of what a watch that begins with all objects (``sendInitialEvents``) would show."""
+    """Return the query of a list of what a watch that begins with all objects (``sendInitialEvents``) would show."""
     kept = ("labelSelector", "fieldSelector")
     return list_query([(name, value) for name, value in query if name in kept], version)
 
 
 def items_of(listed: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The objects of a list, each with the kind and the version that the list leaves out."""
+    """Yield the objects of a list, each with the kind and the version that the list leaves out."""
     kind = str(listed.get("kind", "")).removesuffix("List")
     for item in listed.get("items") or ():
         yield {"apiVersion": listed.get("apiVersion", ""), "kind": kind, **item}
 
 
 def initial_events(listed: Mapping[str, Any]) -> Iterator[bytes]:
-    """The events by which a watch shows a list, and the bookmark that ends them (KEP-3157)."""
+    """Yield the events by which a watch shows a list, and the bookmark that ends them (KEP-3157)."""
     for item in items_of(listed):
         yield event_line("ADDED", item)
     version = str((listed.get("metadata") or {}).get("resourceVersion", ""))

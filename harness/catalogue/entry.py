@@ -15,12 +15,12 @@ class CatalogueEntry(Struct, frozen=True):
     use: str = ""
 
     def matches(self, word: str) -> bool:
-        """Whether the word is in it, in capitals or not."""
+        """Return whether the word is in it, in capitals or not."""
         return word.lower() in " ".join((self.name, self.of, self.summary, self.use)).lower()
 
 
 def first_sentence(text: str) -> str:
-    """Of a docstring or a comment, in one line."""
+    """Return that of a docstring or a comment, in one line."""
     paragraph = " ".join(text.strip().split("\n\n", 1)[0].split()).replace("``", "`")
     head, dot, _ = paragraph.partition(". ")
     return (head if dot else paragraph).removesuffix(".")

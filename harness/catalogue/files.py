@@ -31,13 +31,13 @@ SCENARIO = re.compile(r"^[^#\n]*\bkind:\s*[\"']?Scenario\b", re.MULTILINE)
 
 
 def folder_of(kind: str) -> Path:
-    """Where the files of that kind are."""
+    """Return where the files of that kind are."""
     first, *rest = _FOLDERS[kind]
     return room(first).joinpath(*rest)
 
 
 def shipped(kind: str, name: str) -> Path | None:
-    """The file of that kind (``hardware``, ``scenario``, …) and name without ending, or None."""
+    """Return the file of that kind (``hardware``, ``scenario``, …) and name without ending, or None."""
     path = folder_of(kind) / f"{name}.yaml"
     return path if path.is_file() else None
 
@@ -52,7 +52,8 @@ def shipped_files(kind: str) -> dict[str, Path]:
 
 
 def file_of(kind: str, path: Path) -> Path:
-    """The path, or where it is nothing the file, or of scenarios the folder, of that name that comes with the package.
+    """Return the path, or where it is nothing the file, or of scenarios the folder, of that name that comes with the
+    package.
 
     What lies in ``scenarios`` and ``fixtures`` is found by the path that it has in a checkout as well: the pages show
     such paths, and hold for who has installed the package.
@@ -87,13 +88,13 @@ def existing_file(kind: str, path: Path, option: str) -> Path:
 
 
 def missing(kind: str, name: str | Path) -> str:
-    """What is wrong with a path that is no file and no shipped name, to stand after it."""
+    """Return what is wrong with a path that is no file and no shipped name, to stand after it."""
     text = f"no such file, and no included {'scenario' if kind == 'scenario' else f'{kind} file'} of that name"
     return f"{text}{did_you_mean(name, shipped_files(kind))}; `mews list {_LISTED[kind]}` lists them"
 
 
 def recording_folder(path: Path) -> Path:
-    """The folder, or where it is nothing the included recording of a real cluster of that name.
+    """Return the folder, or where it is nothing the included recording of a real cluster of that name.
 
     Raises BadInputError.
     """

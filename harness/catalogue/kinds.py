@@ -29,7 +29,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def entries(kind: str, word: str = "") -> list[CatalogueEntry]:
-    """Those of a kind that have the word in them.
+    """Return those of a kind that have the word in them.
 
     Raises KeyError for no such kind.
     """

@@ -24,7 +24,7 @@ _TYPED: Mapping[Any, str] = MappingProxyType({bool: "true|false", float: "SECOND
 
 
 def scenarios() -> Iterator[CatalogueEntry]:
-    """Each by the comment that it begins with."""
+    """Yield each by the comment that it begins with."""
     yield from _described("scenario")
 
 
@@ -44,7 +44,7 @@ def _first_comment(path: Path) -> str:
 
 
 def images() -> Iterator[CatalogueEntry]:
-    """Those of images.yaml by the comment above them, then those of systems."""
+    """Yield those of images.yaml by the comment above them, then those of systems."""
     text = (room("fixtures") / "images.yaml").read_text(encoding="utf-8").partition("\nimages:\n")[2]
     comment: list[str] = []
     for line in text.splitlines():
@@ -60,7 +60,8 @@ def images() -> Iterator[CatalogueEntry]:
 
 
 def faults() -> Iterator[CatalogueEntry]:
-    """Those of a chassis, of a host, then those between a component and the API, with the command that adds one."""
+    """Yield those of a chassis, of a host, then those between a component and the API, with the command that adds
+    one."""
     from mews.emulator.chassis.faults.registry import CHASSIS_FAULTS
     from mews.emulator.host.faults.registry import HOST_FAULTS
     from mews.harness.api_faults.registry import API_FAULTS
@@ -77,7 +78,7 @@ def faults() -> Iterator[CatalogueEntry]:
 
 
 def _parameters(kind: type[Any]) -> str:
-    """What must be given by a placeholder, what may be given by its default in brackets."""
+    """Return what must be given by a placeholder, what may be given by its default in brackets."""
     hints = typing.get_type_hints(kind)
     words = []
     for field in dataclasses.fields(kind):
@@ -87,7 +88,7 @@ def _parameters(kind: type[Any]) -> str:
 
 
 def _value(field: dataclasses.Field[Any], hint: Any) -> str:
-    """A parameter's default as it is typed, ``a|b`` of a choice, else a word in capitals."""
+    """Return a parameter's default as it is typed, ``a|b`` of a choice, else a word in capitals."""
     if field.default not in (dataclasses.MISSING, None):
         return str(json.dumps(field.default)).strip('"')
     parts = [each for each in (typing.get_args(hint) or (hint,)) if each is not type(None)]
@@ -95,21 +96,21 @@ def _value(field: dataclasses.Field[Any], hint: Any) -> str:
 
 
 def systems() -> Iterator[CatalogueEntry]:
-    """Each with what it does; ``none`` leaves them out."""
+    """Yield each with what it does; ``none`` leaves them out."""
     for name, system in registry.usable().items():
         yield CatalogueEntry(name, system.summary, use=f"mews up --stack {name}")
     yield CatalogueEntry("none", "runs no system: a bare cluster for your own", use="mews up --stack none")
 
 
 def experiments() -> Iterator[CatalogueEntry]:
-    """Each with its system."""
+    """Yield each with its system."""
     for system in all_of.all_systems():
         for each in system.studies.experiments():
             yield CatalogueEntry(each.name, each.summary, system.name)
 
 
 def clusters() -> Iterator[CatalogueEntry]:
-    """Each with the Kubernetes that it runs, and the times it can run in."""
+    """Yield each with the Kubernetes that it runs, and the times it can run in."""
     from mews.kube.emulated.kubelet.node import VERSION
 
     kubernetes = {
@@ -124,7 +125,7 @@ def clusters() -> Iterator[CatalogueEntry]:
 
 
 def dialects() -> Iterator[CatalogueEntry]:
-    """Those of ours and of installed packages."""
+    """Yield those of ours and of installed packages."""
     for name in DIALECTS.names():
         dialect = DIALECTS.find(name)
         yield CatalogueEntry(
@@ -133,7 +134,7 @@ def dialects() -> Iterator[CatalogueEntry]:
 
 
 def ignored() -> Iterator[CatalogueEntry]:
-    """What emulated clusters store and do not act on, with the reason; what the API server drops, too."""
+    """Yield what emulated clusters store and do not act on, with the reason; what the API server drops, too."""
     from mews.kube.emulated.apiserver.types import ignored_fields as fields
 
     for (_, kind), why in fields.IGNORED_KINDS.items():

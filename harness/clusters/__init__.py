@@ -22,7 +22,7 @@ async def open_cluster(
     seed: int = 1,
     session: ClusterSession | None = None,
 ) -> ReachableCluster:
-    """A running cluster for a scenario, on the running loop; close it.
+    """Return a running cluster for a scenario, on the running loop; close it.
 
     ``session`` is what a cluster may find running from the one before, and leave; without it each starts its own.
 

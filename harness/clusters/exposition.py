@@ -9,7 +9,7 @@ _SAMPLE = re.compile(r"(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?(?P<rest
 
 
 def merged(texts: Sequence[str]) -> str:
-    """The text of one as it is; those of several with the label ``replica``, each metric's samples together."""
+    """Return the text of one as it is; those of several with the label ``replica``, each metric's samples together."""
     if len(texts) == 1:
         return texts[0]
     heads: dict[str, list[str]] = {}

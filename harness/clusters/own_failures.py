@@ -61,7 +61,7 @@ class OwnFailureLines:
 
 
 def _whose(context: dict[str, Any]) -> str:
-    """The component in whose name the callback or task ran, "" for none."""
+    """Return the component in whose name the callback or task ran, "" for none."""
     handle, task = context.get("handle"), context.get("task") or context.get("future")
     ran_in = getattr(handle, "context", None) or getattr(handle, "_context", None)
     context_of = getattr(task, "get_context", None)  # from Python 3.12 on

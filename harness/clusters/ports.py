@@ -44,7 +44,7 @@ class ChassisPort(Protocol):
     """The emulated chassis: by their wire dialects, and as machines that can be switched off."""
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
-        """One chassis over its wire dialect."""
+        """Return one chassis over its wire dialect."""
         ...
 
     async def kill(self, name: str) -> None:
@@ -71,11 +71,11 @@ class ServicesPort(Protocol):
     """How components answer HTTP requests of others, and how our scheduler reaches them."""
 
     def port(self, service: str, fence: Fence) -> ServicePort:
-        """Where one incarnation of a component of that service serves."""
+        """Return where one incarnation of a component of that service serves."""
         ...
 
     def place(self, service: str, path: str) -> dict[str, Any]:
-        """Where that path of the service is for programs of others, as an extender's entry in a
+        """Return where that path of the service is for programs of others, as an extender's entry in a
         KubeSchedulerConfiguration says it: ``urlPrefix``, and whom to trust."""
         ...
 
@@ -98,7 +98,7 @@ class HostsPort(Protocol):
     """What the emulated hosts show to the programs that run on them."""
 
     def files(self, host: str) -> FileTree:
-        """The host's sys and proc, as a component on that node reads them."""
+        """Return the host's sys and proc, as a component on that node reads them."""
         ...
 
     def driver(self, host: str) -> GpuDriver | None:
@@ -106,11 +106,12 @@ class HostsPort(Protocol):
         ...
 
     def extras(self, host: str) -> ContainerExtras:
-        """What every container with a device needs on that node: where the library and its programs are."""
+        """Return what every container with a device needs on that node: where the library and its programs are."""
         ...
 
     def driver_root(self, host: str) -> Path | None:
-        """The node's folder laid out as a driver root, for a container runtime; None where nothing can be started."""
+        """Return the node's folder laid out as a driver root, for a container runtime; None where nothing can be
+        started."""
         ...
 
     def nvml(self, host: str, name: str) -> ReleasedNvml | None:
@@ -118,12 +119,12 @@ class HostsPort(Protocol):
         ...
 
     def users(self, host: str) -> DeviceUsers:
-        """Who is notified which devices containers on that host use."""
+        """Return who is notified which devices containers on that host use."""
         ...
 
     def lacks(self, requirement: str) -> str | None:
-        """Why ``fuse`` (writes into sysfs that block and fail) or ``nvml`` (programs that load the library) cannot be
-        had, None where they can."""
+        """Return why ``fuse`` (writes into sysfs that block and fail) or ``nvml`` (programs that load the library)
+        cannot be had, None where they can."""
         ...
 
 
@@ -143,27 +144,27 @@ class KubeletsPort(Protocol):
     """Where the kubelet of each node has its folders and its addresses."""
 
     def folder(self, host: str) -> KubeletFolder:
-        """The device-plugins folder of a node."""
+        """Return the device-plugins folder of a node."""
         ...
 
     def checkpoint(self, host: str) -> CheckpointStore:
-        """Where that node's kubelet keeps its checkpoint."""
+        """Return where that node's kubelet keeps its checkpoint."""
         ...
 
     def dra(self, host: str) -> DraRegistry:
-        """The drivers of dynamic resource allocation of a node."""
+        """Return the drivers of dynamic resource allocation of a node."""
         ...
 
     def dra_health_state(self, host: str) -> DraStateStore:
-        """Where the node's kubelet keeps what it knows of the health of devices."""
+        """Return where the node's kubelet keeps what it knows of the health of devices."""
         ...
 
     def dra_state(self, host: str) -> DraStateStore:
-        """Where that node's kubelet keeps the claims it has prepared."""
+        """Return where that node's kubelet keeps the claims it has prepared."""
         ...
 
     def pod_resources(self, host: str) -> PodResources:
-        """The podresources API of whichever kubelet runs on that node."""
+        """Return the podresources API of whichever kubelet runs on that node."""
         ...
 
     async def serve_hooks(self, host: str, hooks: RuntimeHooks) -> Endpoint:
@@ -178,11 +179,11 @@ class KubeletsPort(Protocol):
         ...
 
     def address(self, host: str) -> tuple[str, int] | None:
-        """Where the API server finds that host's kubelet; None where it needs no address."""
+        """Return where the API server finds that host's kubelet; None where it needs no address."""
         ...
 
     def network(self, number: int) -> str:
-        """The first three numbers of the pods' addresses on the node of that number."""
+        """Return the first three numbers of the pods' addresses on the node of that number."""
         ...
 
 
@@ -198,15 +199,15 @@ class PluginsPort(Protocol):
     """How device plugins reach their kubelet."""
 
     def link(self, host: str) -> DevicePluginLink:
-        """The node's kubelet, as one incarnation of a plugin sees it."""
+        """Return the node's kubelet, as one incarnation of a plugin sees it."""
         ...
 
     def dra_link(self, host: str) -> KillableDraLink | None:
-        """The node, as one incarnation of a DRA driver sees it; None where it cannot be reached."""
+        """Return the node, as one incarnation of a DRA driver sees it; None where it cannot be reached."""
         ...
 
     def bury(self, link: DevicePluginLink) -> Awaitable[None] | None:
-        """A plugin's process is gone: what it served ends."""
+        """Return a plugin's process is gone: what it served ends."""
         ...
 
 
@@ -219,7 +220,7 @@ class ProcessesPort(Protocol):
         ...
 
     def engine(self, host: str) -> EnginePort | None:
-        """What runs real images on that host; None where no image asks for it."""
+        """Return what runs real images on that host; None where no image asks for it."""
         ...
 
     @property
@@ -250,7 +251,7 @@ class ProcessesPort(Protocol):
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
     ) -> Program | None:
-        """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any;
+        """Return the real program that takes the place of our ``default-scheduler`` or ``controller-manager``, if any;
         ``kubeconfig``: another than the administrator's, which is there when it starts."""
         ...
 
@@ -260,11 +261,11 @@ class ProcessesPort(Protocol):
         ...
 
     def authority(self) -> str | None:
-        """The certificates by which the API server is known, in PEM; None for plain HTTP."""
+        """Return the certificates by which the API server is known, in PEM; None for plain HTTP."""
         ...
 
     def ready(self) -> dict[str, Any]:
-        """Where other processes reach everything (``ReachableCluster.ready``)."""
+        """Return where other processes reach everything (``ReachableCluster.ready``)."""
         ...
 
 
@@ -304,7 +305,7 @@ class ClusterPorts(Struct, frozen=True):
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
     ) -> Program | None:
-        """The real program in a component's place; None where ours runs."""
+        """Return the real program in a component's place; None where ours runs."""
         return (
             None
             if self.processes is None
@@ -312,7 +313,7 @@ class ClusterPorts(Struct, frozen=True):
         )
 
     def needed_processes(self) -> ProcessesPort:
-        """The processes, for what is only asked for in wall-clock time.
+        """Return the processes, for what is only asked for in wall-clock time.
 
         Raises RuntimeError in virtual time.
         """

@@ -27,10 +27,10 @@ class ClusterRequest(Struct, frozen=True):
     session: ClusterSession | None = None
 
     def begin(self) -> RunContext:
-        """The run's context, made once: when all that comes before the run's own time is done."""
+        """Return the run's context, made once: when all that comes before the run's own time is done."""
         return begin_run(self.options, seed=self.seed, dialect=self.dialect)
 
     def needed_session(self) -> ClusterSession:
-        """The session, for a backend that cannot do without."""
+        """Return the session, for a backend that cannot do without."""
         assert self.session is not None, "what a real cluster gets is shared by scenarios: its owner ends it"
         return self.session

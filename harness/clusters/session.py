@@ -26,7 +26,7 @@ class ClusterSession:
         self._lacking: dict[str, RequirementError] = {}
 
     def share(self, name: str, make: Callable[[], T], end: Callable[[T], None]) -> T:
-        """What is shared under that name; made at the first call. ``end`` ends it, with the session.
+        """Return what is shared under that name; made at the first call. ``end`` ends it, with the session.
 
         Raises RequirementError where it cannot be had; for the next scenario that is known, and not tried again.
         """

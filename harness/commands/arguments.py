@@ -189,7 +189,7 @@ def kubernetes_options(release: str | None, feature_gates: str | None, runtime_c
 
 
 def scenarios_about(words: Sequence[str]) -> list[Path]:
-    """The names of the included scenarios that have one of these words, by name.
+    """Return the names of the included scenarios that have one of these words, by name.
 
     Raises BadInputError for a word that none has.
     """
@@ -202,7 +202,7 @@ def scenarios_about(words: Sequence[str]) -> list[Path]:
 
 
 def list_scenarios(words: Sequence[Path], *, asked: bool) -> int:
-    """What `run` does without files: list the included scenarios where that is asked for.
+    """Return what `run` does without files: list the included scenarios where that is asked for.
 
     Raises BadInputError where it is not, and for words that no scenario has.
     """

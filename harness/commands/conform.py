@@ -120,7 +120,7 @@ def _show(text: str) -> None:
 
 
 def seconds_of(option: str, text: str) -> float:
-    """A time of the command line: ``90``, ``60s``, ``2m``.
+    """Return a time of the command line: ``90``, ``60s``, ``2m``.
 
     Raises BadInputError.
     """

@@ -76,7 +76,8 @@ def diff_clusters(
 
 
 def options_on(cluster: str, options: RunOptions, scenario: Scenario) -> RunOptions:
-    """The options with that cluster, in its default time; embedded in wall-clock time where the scenario demands it."""
+    """Return the options with that cluster, in its default time; embedded in wall-clock time where the scenario demands
+    it."""
     times, wanted = backend_of(cluster).times, scenario.requires.time
     return replace(options, cluster=cluster, time=wanted if wanted in times else times[0])
 

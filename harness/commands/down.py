@@ -82,7 +82,7 @@ def clear(folder: Path) -> None:
 
 
 def _runtime_folders(ready: Path) -> set[Path]:
-    """Where the sockets of the nodes are, as ready.json tells: ``<runtime>/<node>/device-plugins``."""
+    """Return where the sockets of the nodes are, as ready.json tells: ``<runtime>/<node>/device-plugins``."""
     try:
         nodes = json.loads(ready.read_text(encoding="utf-8"))["nodes"].values()
         roots = {Path(node["device_plugins"]).parent.parent for node in nodes}

@@ -46,7 +46,7 @@ stack: {kubecomp: null, defaultScheduler: null, controllers: {program: ours, run
 
 
 def run(arguments: Sequence[str], context: CommandContext) -> int:
-    """The command.
+    """Return the command.
 
     Raises ValueError for bad arguments, RequirementError where the cluster does not come up.
     """
@@ -114,7 +114,7 @@ def _dies_with_parent(mask: set[int | signal.Signals]) -> None:
 
 
 def _await_ready(cluster: subprocess.Popen[bytes], ready: Path, watched: set[int | signal.Signals]) -> int | None:
-    """None once it serves; else the number of the signal that came before, 0 when it ended."""
+    """Return None once it serves; else the number of the signal that came before, 0 when it ended."""
     while not ready.exists():
         if cluster.poll() is not None:
             return 0
@@ -130,7 +130,7 @@ def _not_up(cluster: subprocess.Popen[bytes], errors: Path) -> int:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """What client-go, controller-runtime's envtest and kubebuilder's suites look at."""
+    """Return what client-go, controller-runtime's envtest and kubebuilder's suites look at."""
     found = {
         "KUBECONFIG": str(folder / "kubeconfig"),
         "USE_EXISTING_CLUSTER": "true",

@@ -36,7 +36,7 @@ class ExperimentOutputs(Struct, frozen=True):
 
 
 def list_experiments() -> int:
-    """One line per experiment, and one for each of its axes."""
+    """Return one line per experiment, and one for each of its axes."""
     for name, experiment in all_experiments().items():
         terminal.out(f"{name:20} {experiment.summary}\n")
         for axis in experiment.axes:
@@ -109,7 +109,7 @@ def _check_places(outputs: ExperimentOutputs) -> None:
 
 
 def _kept(name: str, outputs: ExperimentOutputs, changes: ExperimentChanges) -> KeptResults:
-    """The file of the results so far; without ``resume`` one that is there already is put aside.
+    """Return the file of the results so far; without ``resume`` one that is there already is put aside.
 
     Raises BadInputError, RequirementError.
     """
@@ -132,7 +132,7 @@ def _kept(name: str, outputs: ExperimentOutputs, changes: ExperimentChanges) -> 
 
 
 def _changed(experiment: Experiment, changes: ExperimentChanges) -> Experiment:
-    """With the user's log, then the user's values, then as the sweep that the user asks for."""
+    """Return it with the user's log, then the user's values, then as the sweep that the user asks for."""
     from mews.harness.experiments.assumptions import played_log, read_settings, read_sweeps
 
     if changes.log is not None:
@@ -234,7 +234,7 @@ def _write_figures(experiment: Experiment, tables: Tables, report: str, outputs:
 
 
 def _images(drawn: Sequence[Path]) -> dict[str, bytes]:
-    """The figures that a page can hold: vector graphics."""
+    """Return the figures that a page can hold: vector graphics."""
     return {path.name: path.read_bytes() for path in drawn if path.suffix == ".svg"}
 
 

@@ -31,6 +31,6 @@ OURS = (
 
 
 def all_commands() -> dict[str, Command]:
-    """By name."""
+    """Return them by name."""
     every = {**{command.name: command for command in OURS}, **systems.all_commands()}
     return {NAME: live_group(every), **every}

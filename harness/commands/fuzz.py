@@ -102,7 +102,7 @@ def _check_folder(folder: Path, resume: bool) -> None:
 
 
 def _targets(paths: Sequence[Path], asked: FuzzOptions) -> list[FuzzTarget]:
-    """The scenarios that can be searched; those that are skipped are named.
+    """Return the scenarios that can be searched; those that are skipped are named.
 
     Raises BadInputError, RequirementError where none is left.
     """
@@ -173,7 +173,7 @@ def _report(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]], *, q
 
 
 def _doubts(folder: Path) -> Iterator[str]:
-    """What a finding is not."""
+    """Yield what a finding is not."""
     written = json.loads((folder / FINDING).read_text(encoding="utf-8"))
     if not written["replays"]:
         yield "WARNING: the scenario does not show it when it is replayed"

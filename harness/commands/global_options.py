@@ -13,7 +13,7 @@ _quiet: ContextVar[bool] = ContextVar("mews_quiet", default=False)
 
 
 def is_quiet() -> bool:
-    """Whether only what goes wrong is to be shown."""
+    """Return whether only what goes wrong is to be shown."""
     return _quiet.get()
 
 

@@ -54,7 +54,7 @@ class BreakPoint:
         self.options = replace(options, halt=Halt(place, self._stand))
 
     def missed(self) -> str:
-        """One line, "" where it was reached."""
+        """Return one line, "" where it was reached."""
         return "" if self._is_reached else f"--break-at {self._place.text}: the run ended before it came there"
 
     def _stand(self, line: Line, cluster: EmbeddedCluster) -> None:
@@ -80,7 +80,7 @@ class BreakPoint:
 
 
 def break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOptions, jobs: int) -> BreakPoint:
-    """Of ``--break-at`` for these runs.
+    """Return that of ``--break-at`` for these runs.
 
     Raises BadInputError for what is no place of the one scenario, and for more than one run; RequirementError where a
     process cannot be copied.
@@ -195,7 +195,7 @@ class _Copy:
             os.write(self._writing, (json.dumps(content) + "\n").encode())
 
     def ready(self) -> dict[str, Any]:
-        """What the copy's ready.json says.
+        """Return what the copy's ready.json says.
 
         Raises RequirementError where it came to nothing.
         """
@@ -255,7 +255,7 @@ def _serve(copy: _Copy, scenario: Scenario, cluster: EmbeddedCluster, line: Line
 async def _served(
     copy: _Copy, scenario: Scenario, cluster: EmbeddedCluster, line: Line, scratch: Path, now_s: float
 ) -> bool:
-    """Whether somebody let it go on; not, where the run has ended."""
+    """Return whether somebody let it go on; not, where the run has ended."""
     from mews.harness.clusters.embedded.halted_world import HaltedWorld
     from mews.harness.live.halted_session import HaltedSession
     from mews.harness.live.server import SessionServer

@@ -155,12 +155,12 @@ class MewsTyper(typer.Typer):
     """Makes commands of that class."""
 
     def command(self, name: str | None = None, **given: Any) -> Callable[[Function], Function]:
-        """As typer has it."""
+        """Return it as typer has it."""
         return super().command(name, cls=MewsCommand, **given)
 
     def with_only(self, name: str) -> typer.Typer:
-        """The same with the one command of that name; itself where it has none. typer makes all commands of an app
-        with all their options, whichever is to run: a hundredth of a second of every start."""
+        """Return the same with the one command of that name; itself where it has none. typer makes all commands of an
+        app with all their options, whichever is to run: a hundredth of a second of every start."""
         alone = copy(self)
         alone.registered_commands = [
             info for info in self.registered_commands if name == (info.name or getattr(info.callback, "__name__", ""))
@@ -194,7 +194,7 @@ def write_options(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:
 
 
 def panel_of(parameter: Any) -> str:
-    """Where it is shown."""
+    """Return where it is shown."""
     if parameter.param_type_name == "argument":
         return ARGUMENTS
     return next((name for name, options in OPTION_PANELS.items() if parameter.opts[0] in options), OPTIONS)

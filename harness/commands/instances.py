@@ -55,7 +55,7 @@ def state_folder() -> Path:
 
 
 def alive(instance: UpInstance) -> bool:
-    """Whether its process still runs."""
+    """Return whether its process still runs."""
     return born(instance.pid) == instance.born != ""
 
 
@@ -85,7 +85,7 @@ def forget(name: str) -> None:
 
 
 def recorded() -> list[UpInstance]:
-    """All that are written down, by name."""
+    """Return all that are written down, by name."""
     found = []
     for path in sorted(state_folder().glob("*.json")):
         try:
@@ -103,7 +103,7 @@ def offspring(folder: str, since: str = "0") -> Iterator[int]:
 
 
 def running(name: str) -> UpInstance:
-    """The one of that name that runs.
+    """Return the one of that name that runs.
 
     Raises BadInputError where none does.
     """
@@ -115,13 +115,13 @@ def running(name: str) -> UpInstance:
 
 
 def names_running(name: str) -> str:
-    """What runs instead of that one, in words: "running: a, b"."""
+    """Return what runs instead of that one, in words: "running: a, b"."""
     names = [instance.name for instance in recorded() if alive(instance)]
     return f"running: {among(name, names) if names else 'none'}"
 
 
 def ready_of(name: str) -> dict[str, Any]:
-    """The ready.json of the one of that name that runs.
+    """Return the ready.json of the one of that name that runs.
 
     Raises BadInputError where none does, RequirementError where it is not up yet.
     """

@@ -29,7 +29,7 @@ class KubernetesOptions(Struct, frozen=True):
     runtime_config: str | None = None
 
     def overrides(self) -> list[str]:
-        """What ``--set`` would say of them.
+        """Return what ``--set`` would say of them.
 
         Raises BadInputError.
         """
@@ -48,7 +48,7 @@ class KubernetesOptions(Struct, frozen=True):
 
 
 def with_kubernetes(scenario: Scenario, given: KubernetesOptions) -> Scenario:
-    """The scenario with the options' release, gates and API versions.
+    """Return the scenario with the options' release, gates and API versions.
 
     Raises BadInputError.
     """

@@ -21,7 +21,7 @@ def list_clauses(dialect: str, profile: str) -> int:
 
 
 def lines(dialect: str, profile: str) -> Iterator[str]:
-    """A line for each clause."""
+    """Yield a line for each clause."""
     judged = clauses_of(dialect)
     asked = load_profile(profile, dialect, judged.clauses, judged.gates)
     for clause in in_order(asked.clauses):

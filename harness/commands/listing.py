@@ -41,7 +41,7 @@ def show(kind: str, word: str = "", *, as_json: bool = False) -> None:
 
 
 def found(kind: str, word: str) -> list[CatalogueEntry]:
-    """The entries of a kind that have the word in them.
+    """Return the entries of a kind that have the word in them.
 
     Raises BadInputError for no such kind, and where no entry has the word.
     """

@@ -27,7 +27,7 @@ _OF_A_STEPS_FILE = ("apiVersion", "kind", "metadata", "steps")
 
 @answered
 def status(words: Sequence[str], context: CommandContext) -> int:
-    """What is up, down and wrong."""
+    """Return what is up, down and wrong."""
     parser = ArgumentWords("status")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(words)
@@ -72,7 +72,7 @@ def _fault_text(fault: Mapping[str, Any]) -> str:
 
 @answered
 def events(words: Sequence[str], context: CommandContext) -> int:
-    """Lines of the journal; -f: and those to come."""
+    """Return lines of the journal; -f: and those to come."""
     parser = ArgumentWords("events")
     parser.add_argument("-f", "--follow", action="store_true")
     parser.add_argument("--json", action="store_true")
@@ -139,7 +139,7 @@ def fault_clear(words: Sequence[str], context: CommandContext) -> int:
 
 @answered
 def host(words: Sequence[str], context: CommandContext) -> int:
-    """What an operator does on a host."""
+    """Return what an operator does on a host."""
     parser = ArgumentWords("host")
     parser.add_argument("host", metavar="HOST")
     parser.add_argument("do", metavar="ACTION")
@@ -166,7 +166,7 @@ def chassis_edit(words: Sequence[str], context: CommandContext) -> int:
 
 @answered
 def chassis_reset(words: Sequence[str], context: CommandContext) -> int:
-    """The hardware as it was at the start."""
+    """Return the hardware as it was at the start."""
     chosen = ArgumentWords("chassis reset").parse_args(words)
     return _perform(chosen.name, {"chassis": {"reset": True}}, context)
 
@@ -201,7 +201,7 @@ def _perform(name: str, given: Mapping[str, Any], context: CommandContext) -> in
 
 @answered
 def explain(words: Sequence[str], context: CommandContext) -> int:
-    """Why a pod waits, or where its devices are."""
+    """Return why a pod waits, or where its devices are."""
     parser = ArgumentWords("explain")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("-n", "--namespace", default="default")
@@ -224,7 +224,7 @@ def explain(words: Sequence[str], context: CommandContext) -> int:
 
 @answered
 def get_table(words: Sequence[str], context: CommandContext) -> int:
-    """The chassis' tables: which device is on which port."""
+    """Return the chassis' tables: which device is on which port."""
     parser = ArgumentWords("get table")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(words)
@@ -247,7 +247,7 @@ def get_table(words: Sequence[str], context: CommandContext) -> int:
 
 @answered
 def report(words: Sequence[str], context: CommandContext) -> int:
-    """The session so far as the page of a run."""
+    """Return the session so far as the page of a run."""
     parser = ArgumentWords("report")
     parser.add_argument("--out", required=True, metavar="FILE")
     chosen = parser.parse_args(words)

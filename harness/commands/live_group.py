@@ -17,13 +17,13 @@ class LiveCommand(Command, frozen=True):
     overview: str = ""
 
     def help(self) -> str:
-        """What ``--help`` prints."""
+        """Return what ``--help`` prints."""
         examples = "".join(f"  {example}\n" for example in self.examples)
         return f"{self.overview}\nExamples:\n{examples}"
 
 
 def live_group(every: Mapping[str, Command]) -> Command:
-    """The group of those that act on a running ``mews up``, in the order in which it shows them."""
+    """Return the group of those that act on a running ``mews up``, in the order in which it shows them."""
     commands = {name: every[name] for word in LIVE_WORDS for name in every if name.split()[0] == word}
     overview = _overview(commands)
 

@@ -66,7 +66,7 @@ def write_manifests(options: ManifestsOptions) -> int:
 
 
 def stack_objects(options: ManifestsOptions) -> list[Object]:
-    """The manifests of the options.
+    """Return the manifests of the options.
 
     Raises BadInputError.
     """
@@ -95,7 +95,8 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
 
 
 def _replacement_objects(scenario: Scenario, spec: StackSpec, place: DeploymentTarget) -> list[Object]:
-    """What manifests of the user's have, as it would be created; each bears its component, which names its file."""
+    """Return what manifests of the user's have, as it would be created; each bears its component, which names its
+    file."""
     fit = Fitting(image_book(scenario), place.image, place.nodes, spec.speed, deployments())
     made = []
     for component, objects in manifest_objects(spec).items():

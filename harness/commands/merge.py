@@ -16,7 +16,7 @@ USAGE = "FILE… [--json FILE|-] [--results FILE|-] [--junit FILE|-]"
 
 
 def run(arguments: Sequence[str], context: CommandContext) -> int:
-    """The command.
+    """Return the command.
 
     Raises BadInputError, RequirementError; ValueError for bad arguments.
     """

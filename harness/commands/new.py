@@ -46,7 +46,7 @@ def new(kind: str, folder: Path) -> int:
 
 
 def _default_stack() -> dict[str, str]:
-    """Who schedules what, where a scenario says nothing of its stack."""
+    """Return who schedules what, where a scenario says nothing of its stack."""
     from mews.harness.scenario.stack import Stack
 
     pooled = Stack().pooled
@@ -85,13 +85,13 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 
 
 def _next(kind: str, folder: Path) -> list[str]:
-    """What to do with it."""
+    """Return what to do with it."""
     install = [f"pip install --editable {folder}"] if kind == "system" else []
     return [*install, f"mews run {folder / 'scenario.yaml'}", f"pytest {folder}"]
 
 
 def run(words: Sequence[str], context: CommandContext) -> int:
-    """The command.
+    """Return the command.
 
     Raises BadInputError; ValueError for bad arguments.
     """

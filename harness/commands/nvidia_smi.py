@@ -60,7 +60,7 @@ def _write(hardware: Path, host: str | None, folder: Path) -> None:
 
 
 def _nodes(name: str) -> dict[str, Any]:
-    """The nodes that a running instance told of in its ready.json."""
+    """Return the nodes that a running instance told of in its ready.json."""
     nodes: dict[str, Any] = ready_of(name).get("nodes", {})
     return nodes
 

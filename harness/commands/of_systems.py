@@ -22,7 +22,7 @@ class MewsGroup(TyperGroup):
     """The commands of ``mews``: the harness's own, then those of systems."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names, systems' last; of a name of several words the first."""
+        """Return all names, systems' last; of a name of several words the first."""
         from mews.harness.commands.further import all_commands
 
         own = super().list_commands(ctx)
@@ -54,7 +54,7 @@ class MewsGroup(TyperGroup):
         return str(command.help or "").partition("\n\n")[0].replace("\n", " ")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """A command of two words of which our own command line has the first: found before that."""
+        """Return a command of two words of which our own command line has the first: found before that."""
         if tuple(args[:2]) in NESTED:
             return args[0], _command_of_systems(args[0]), args[1:]
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
@@ -63,12 +63,12 @@ class MewsGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name, or None."""
+        """Return the command of that name, or None."""
         return super().get_command(ctx, cmd_name) or _command_of_systems(cmd_name)
 
 
 def _command_of_systems(word: str) -> Any:
-    """The command that begins with that word, as typer has them, or None."""
+    """Return the command that begins with that word, as typer has them, or None."""
     from mews.harness.commands.further import all_commands
 
     commands = {name: command for name, command in all_commands().items() if name.split()[0] == word}

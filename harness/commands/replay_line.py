@@ -11,7 +11,8 @@ from mews.harness.report.run import Run
 
 
 def replay_line(run: Run, options: RunOptions, overrides: Sequence[str]) -> str:
-    """One line: the seed, the command, and the report where the run left one. ``overrides`` are those of ``--set``."""
+    """Return one line: the seed, the command, and the report where the run left one. ``overrides`` are those of
+    ``--set``."""
     seed = run.result.seed
     words = ["mews", "run", run.result.path, "--seed", str(seed)]
     if options.cluster != DEFAULT_BACKEND:

@@ -63,7 +63,7 @@ class RunOutputs(Struct, frozen=True):
     sweep: GivenSweep = GivenSweep()
 
     def by_option(self) -> Mapping[str, str | Path | None]:
-        """As they are given."""
+        """Return them as they are given."""
         files: dict[str, str | Path | None] = {"--json": self.json, "--junit": self.junit, "--html": self.html}
         return {**files, "--journal": self.journal, "--results": self.sweep.results}
 
@@ -153,14 +153,14 @@ def run(  # noqa: C901
 
 
 def _break_point(text: str, plan: Sequence[tuple[Scenario, int]], options: RunOptions, jobs: int) -> BreakPoint:
-    """Where the run stops. Raises BadInputError, RequirementError."""
+    """Return where the run stops. Raises BadInputError, RequirementError."""
     from mews.harness.commands.halting import break_point  # most runs stop nowhere
 
     return break_point(text, plan, options, jobs)
 
 
 def _missing(cluster: str) -> str:
-    """What this machine lacks for the cluster, "" for nothing."""
+    """Return what this machine lacks for the cluster, "" for nothing."""
     try:
         check_available(cluster)
     except RequirementError as error:
@@ -169,8 +169,8 @@ def _missing(cluster: str) -> str:
 
 
 def _exit_code(runs: Sequence[Run], *, strict: bool, asked_for: bool) -> int:
-    """The exit code; that nothing was run is shown where nobody can miss it. ``asked_for``: what is lacking is what
-    the command line itself names.
+    """Return the exit code; that nothing was run is shown where nobody can miss it. ``asked_for``: what is lacking is
+    what the command line itself names.
 
     Raises BadInputError, RequirementError.
     """
@@ -197,7 +197,7 @@ def _kept(
     options: RunOptions,
     overrides: Sequence[str],
 ) -> KeptRuns | None:
-    """The sweep's results, None where it is none. Raises BadInputError."""
+    """Return the sweep's results, None where it is none. Raises BadInputError."""
     given = outputs.sweep
     if given == GivenSweep():
         return None
@@ -208,7 +208,7 @@ def _kept(
 
 
 def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside: bool = False) -> list[Scenario]:
-    """The scenarios of files, folders and names of shipped ones; ``allow_outside`` as for ``load_scenario``.
+    """Return the scenarios of files, folders and names of shipped ones; ``allow_outside`` as for ``load_scenario``.
 
     Raises BadInputError, one line per bad file.
     """
@@ -220,7 +220,7 @@ def load(paths: Sequence[Path], overrides: Sequence[str] = (), *, allow_outside:
 
 
 def selected(scenarios: Sequence[Scenario], selector: str) -> list[Scenario]:
-    """Those with the labels that a Kubernetes label selector asks for.
+    """Return those with the labels that a Kubernetes label selector asks for.
 
     Raises BadInputError for a text that is none, and where no scenario is left.
     """
@@ -243,7 +243,7 @@ def selected(scenarios: Sequence[Scenario], selector: str) -> list[Scenario]:
 
 
 def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
-    """All that is set, ``--timeout`` included.
+    """Return all that is set, ``--timeout`` included.
 
     Raises BadInputError where one value is given twice: the other one would be without effect.
     """
@@ -261,7 +261,7 @@ def _overrides(overrides: Sequence[str], options: RunOptions) -> list[str]:
 
 
 def _report_stream(outputs: RunOutputs, shown: bool) -> TextIO | None:
-    """Where people read: not where a report goes; nowhere beside JSON, which says as much."""
+    """Return where people read: not where a report goes; nowhere beside JSON, which says as much."""
     return None if STDOUT in (outputs.json, outputs.sweep.results) else sys.stderr if shown else sys.stdout
 
 
@@ -274,7 +274,7 @@ def _run_all(
     stream: TextIO | None,
     missing: str,
 ) -> Iterator[Run]:
-    """The runs, one after the other, as they are reported; all skipped for what is ``missing``."""
+    """Yield the runs, one after the other, as they are reported; all skipped for what is ``missing``."""
     from mews.harness.report.text import TextReport
 
     report = None if stream is None else TextReport(stream, quiet=is_quiet())
@@ -319,7 +319,7 @@ def _one_by_one(plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: 
 def _in_workers(
     plan: Sequence[tuple[Scenario, int]], options: RunOptions, bar: ProgressBar, jobs: int
 ) -> Iterator[Run]:
-    """In virtual time only, so there is no session to share."""
+    """Yield them in virtual time only, so there is no session to share."""
     from mews.harness.worker_pool import WorkerPool
 
     _import_runs()
@@ -364,7 +364,7 @@ class _Files:
         return replace(run, result=replace(result, journal=str(path)))
 
     def _free(self, file: Path, name: str) -> Path:
-        """A file of that name beside the other; two scenarios of one name get one each."""
+        """Return a file of that name beside the other; two scenarios of one name get one each."""
         names = (name, *(f"{name}-{number}" for number in range(2, len(self._journals) + 2)))
         path = next(p for p in (file.with_name(one + file.suffix) for one in names) if p not in self._journals)
         self._journals.add(path)
@@ -398,7 +398,7 @@ class _Files:
 
 
 def _safe(name: str) -> str:
-    """A part of a file's name."""
+    """Return a part of a file's name."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 

@@ -49,17 +49,17 @@ def verdict(judged: Judged) -> str:
 
 
 def false_alarm(judged: Judged) -> bool:
-    """Whether something legal is called wrong."""
+    """Return whether something legal is called wrong."""
     return judged.wrong.legal and bool(judged.clauses)
 
 
 def summary(found: Sequence[Judged]) -> str:
-    """How many of each."""
+    """Return how many of each."""
     return ", ".join(f"{count} {word}" for word, count in Counter(map(verdict, found)).items())
 
 
 def as_dict(judged: Judged) -> dict[str, object]:
-    """For JSON."""
+    """Return them for JSON."""
     return {
         "wrong": judged.wrong.name,
         "dialect": judged.dialect,

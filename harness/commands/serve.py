@@ -34,7 +34,7 @@ class Tls(Struct, frozen=True):
     key: Path | None
 
     def identity(self) -> Identity | None:
-        """Who the server is, None for the certificate of the run. Raises ValueError."""
+        """Return who the server is, None for the certificate of the run. Raises ValueError."""
         given = [None if path is None else str(path) for path in (self.certificate, self.key)]
         return identity(*given)
 

@@ -21,7 +21,7 @@ def serving_options(
     allow_hosts: Sequence[str] | None = None,
     host_access: bool = False,
 ) -> ServingOptions:
-    """The options as one value; ``tls`` is the default, and may be said.
+    """Return the options as one value; ``tls`` is the default, and may be said.
 
     Raises BadInputError.
     """
@@ -46,7 +46,7 @@ def warn_insecure(what: str, serving: ServingOptions) -> None:
 
 
 def what_is_open(backend: Backend) -> str:
-    """The words for a cluster of that backend; a real API server speaks TLS all the same."""
+    """Return the words for a cluster of that backend; a real API server speaks TLS all the same."""
     return _OF_CLUSTER if backend.chooses_api_port else OF_CHASSIS
 
 

@@ -24,7 +24,7 @@ class ArgumentWords(argparse.ArgumentParser):
         self.add_argument("--name", default="mews")
 
     def error(self, message: str) -> Any:
-        """As argparse calls it."""
+        """Return it as argparse calls it."""
         raise ValueError(message)
 
 
@@ -61,7 +61,7 @@ def values_of(words: Sequence[str]) -> dict[str, Any]:
 
 
 def client_of(name: str) -> SessionClient:
-    """Of the running session of that name.
+    """Return that of the running session of that name.
 
     Raises BadInputError where none runs, LookupError, in one line, where it is not up yet.
     """
@@ -73,7 +73,7 @@ def client_of(name: str) -> SessionClient:
 
 
 def answered(run: Callable[[Sequence[str], CommandContext], int]) -> Callable[[Sequence[str], CommandContext], int]:
-    """A session that does not answer is what the environment lacks."""
+    """Return a session that does not answer is what the environment lacks."""
 
     def wrapped(words: Sequence[str], context: CommandContext) -> int:
         try:

@@ -40,7 +40,7 @@ _MOST_HOSTS = 20_000
 
 # Complex: the order of the checks decides which error is shown.
 def run(arguments: Sequence[str], context: CommandContext) -> int:  # noqa: C901
-    """The command.
+    """Return the command.
 
     Raises BadInputError, RequirementError; ValueError for bad arguments.
     """
@@ -116,7 +116,7 @@ def _list(context: CommandContext) -> int:
 
 
 def _plan(given: argparse.Namespace) -> tuple[SimulationPlan, str | None, Sequence[UnplayedKey]]:
-    """The plan, ``--policy`` or the policy that the scenario names, and what of the scenario is left out."""
+    """Return the plan, ``--policy`` or the policy that the scenario names, and what of the scenario is left out."""
     from mews.harness.catalogue.files import existing_file
     from mews.harness.simulation.formats import FORMATS
     from mews.harness.simulation.run import SimulationPlan
@@ -185,7 +185,7 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
 def _fitted(
     plan: SimulationPlan, policy: TracePolicy, options: Mapping[str, str], others: Sequence[TracePolicy]
 ) -> SimulationPlan:
-    """With the options that are this policy's."""
+    """Return it with the options that are this policy's."""
     for name in options:
         if not any(name in each.options for each in others):
             known = ", ".join(dict.fromkeys(option for each in others for option in each.options)) or "(none)"
@@ -259,7 +259,7 @@ def _draw(folder: Path, outcomes: Sequence[TraceOutcome]) -> None:
 def _documents(
     plan: SimulationPlan, outcomes: Sequence[TraceOutcome], ignored: Sequence[UnplayedKey]
 ) -> list[dict[str, Any]]:
-    """As ``mews run --json`` has them, with what only a simulation knows beside."""
+    """Return them as ``mews run --json`` has them, with what only a simulation knows beside."""
     return [
         {
             "scenario": plan.trace.stem,
@@ -290,7 +290,7 @@ _SHOWN = ("jobs", "unplaceable", "left_out", "mean_wait_s", "p95_wait_s", "mean_
 
 
 def _text(plan: SimulationPlan, outcomes: Sequence[TraceOutcome]) -> str:
-    """A table: a row for each figure, a column for each policy."""
+    """Return a table: a row for each figure, a column for each policy."""
     width = max(12, *(len(outcome.policy) + 2 for outcome in outcomes))
     lines = [f"{plan.trace.name:18}" + "".join(f"{outcome.policy:>{width}}" for outcome in outcomes)]
     for name in _SHOWN:

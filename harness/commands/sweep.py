@@ -25,7 +25,7 @@ _MOST_BYTES = 1024 * 1024
 
 
 def run(arguments: Sequence[str], context: CommandContext) -> int:
-    """The command.
+    """Return the command.
 
     Raises BadInputError; ValueError for bad arguments.
     """

@@ -21,7 +21,7 @@ _COLUMNS = ("device", "host", "power", "energy", "temperature", "load", "memory"
 
 
 def run(arguments: Sequence[str], context: CommandContext) -> int:
-    """The command.
+    """Return the command.
 
     Raises ValueError for bad arguments and refused values, BadInputError where no such instance runs.
     """
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str], context: CommandContext) -> int:
 
 
 def _only(device: str, rows: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
-    """The device of that ID or GPUID."""
+    """Return the device of that ID or GPUID."""
     return {name: one for name, one in shown.items() if device in (name, rows[name]["gpuid"])}
 
 

@@ -180,7 +180,7 @@ def _name_left_out(file: Path | None, scenario: Scenario, cluster: str) -> None:
 
 
 def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] | None]:
-    """The scenario, and the snapshot that is restored when it is up.
+    """Return the scenario, and the snapshot that is restored when it is up.
 
     Raises BadInputError.
     """
@@ -204,8 +204,8 @@ def _what_to_bring_up(given: UpArguments) -> tuple[Scenario, Mapping[str, Any] |
 
 
 def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: bool = False) -> Scenario:
-    """The scenario whose hardware and stack are brought up: the given one, or an empty one on the given hardware; both
-    are files, or names of shipped ones; ``allow_outside`` as for ``load_scenario``.
+    """Return the scenario whose hardware and stack are brought up: the given one, or an empty one on the given
+    hardware; both are files, or names of shipped ones; ``allow_outside`` as for ``load_scenario``.
 
     Raises BadInputError.
     """
@@ -226,7 +226,7 @@ def scenario_of(hardware: Path | None, scenario: Path | None, *, allow_outside: 
 
 
 def waited_for(word: str) -> Literal["nodes", "devices"]:
-    """Of ``--wait``.
+    """Return that of ``--wait``.
 
     Raises BadInputError.
     """
@@ -235,7 +235,8 @@ def waited_for(word: str) -> Literal["nodes", "devices"]:
 
 
 def with_stack(scenario: Scenario, given: str) -> Scenario:
-    """The scenario with these systems alone: names with commas, or ``none``. Of those that it has, the options stay.
+    """Return the scenario with these systems alone: names with commas, or ``none``. Of those that it has, the options
+    stay.
 
     Raises BadInputError.
     """
@@ -251,7 +252,7 @@ def with_stack(scenario: Scenario, given: str) -> Scenario:
 
 
 def with_metrics(scenario: Scenario, given: str | None) -> Scenario:
-    """The scenario with the metrics API on or off; None leaves it as it is.
+    """Return the scenario with the metrics API on or off; None leaves it as it is.
 
     Raises BadInputError.
     """
@@ -262,7 +263,8 @@ def with_metrics(scenario: Scenario, given: str | None) -> Scenario:
 
 
 def with_storage(scenario: Scenario, cluster: str) -> Scenario:
-    """The scenario with volumes for claims, unless it says what becomes of those: charts expect a default class."""
+    """Return the scenario with volumes for claims, unless it says what becomes of those: charts expect a default
+    class."""
     if scenario.stack.storage is not None or cluster != DEFAULT_BACKEND:
         return scenario
     return scenario.model_copy(update={"stack": scenario.stack.model_copy(update={"storage": "folder"})})
@@ -272,7 +274,7 @@ _REAL = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"
 
 
 def with_programs(scenario: Scenario, given: UpPrograms, cluster: str) -> Scenario:
-    """The scenario with Kubernetes' own programs, or ours, in the places of scheduler and controllers.
+    """Return the scenario with Kubernetes' own programs, or ours, in the places of scheduler and controllers.
 
     Raises BadInputError.
     """
@@ -302,8 +304,9 @@ def check_programs(given: UpPrograms) -> None:
 
 
 def with_images(scenario: Scenario, given: UpImages) -> Scenario:
-    """The scenario with the images of a file, which come before its own. What nothing names runs idle where neither
-    says otherwise: what is tried on a cluster that is up is somebody's chart, whose images nobody has described.
+    """Return the scenario with the images of a file, which come before its own. What nothing names runs idle where
+    neither says otherwise: what is tried on a cluster that is up is somebody's chart, whose images nobody has
+    described.
 
     Raises BadInputError.
     """
@@ -315,7 +318,7 @@ def with_images(scenario: Scenario, given: UpImages) -> Scenario:
 
 
 def age_s() -> float:
-    """For how many seconds this process has been running."""
+    """Return for how many seconds this process has been running."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(born(os.getpid())) / os.sysconf("SC_CLK_TCK")
 
 
@@ -325,13 +328,13 @@ def _devices(ready: Mapping[str, Any]) -> str:
 
 
 def shell_lines(nodes: Mapping[str, Any], named: str) -> list[str]:
-    """How a shell sees the GPUs of a node, where any shows them."""
+    """Return how a shell sees the GPUs of a node, where any shows them."""
     shown = [name for name, node in nodes.items() if node["env"]]
     return [f'  see the GPUs of a node: eval "$(mews env{named} {shown[0]})"'] if shown else []
 
 
 def chassis_lines(urls: Mapping[str, Mapping[str, str]], most: int) -> list[str]:
-    """A line a chassis; of more than that the first."""
+    """Return a line a chassis; of more than that the first."""
     lines = [
         f"  chassis {name}: {', '.join(f'{url} ({dialect})' for dialect, url in faces.items())}"
         for name, faces in urls.items()

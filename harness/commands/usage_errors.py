@@ -23,7 +23,7 @@ _TYPER_WORDS: Mapping[str, str] = MappingProxyType(
 
 
 def usage(error: Exception) -> str:
-    """One line about a command line that typer refuses: the command, what was given, and what is allowed."""
+    """Return one line about a command line that typer refuses: the command, what was given, and what is allowed."""
     message = str(getattr(error, "format_message", error.__str__)()).strip()
     context = getattr(error, "ctx", None)
     path = f"{context.command_path}: " if context is not None else ""
@@ -37,7 +37,7 @@ def usage(error: Exception) -> str:
 
 
 def _value(error: Exception) -> str | None:
-    """The line about a value of an option; typer has pydantic read them, and hands on its words."""
+    """Return the line about a value of an option; typer has pydantic read them, and hands on its words."""
     complaints: Any = getattr(error.__cause__, "errors", None)
     parameter = getattr(error, "param", None)
     if complaints is None or parameter is None:

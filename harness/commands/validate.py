@@ -64,7 +64,7 @@ def _warnings(path: Path, scenario: Scenario) -> Iterator[str]:
 
 
 def print_schema(names: Sequence[str]) -> int:
-    """The JSON Schema of scenario files, or of those that are named, on standard output.
+    """Return the JSON Schema of scenario files, or of those that are named, on standard output.
 
     Raises BadInputError for another name.
     """
@@ -76,7 +76,7 @@ def print_schema(names: Sequence[str]) -> int:
 
 
 def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
-    """The files, and what each is; of a folder those in it and below that say so.
+    """Return the files, and what each is; of a folder those in it and below that say so.
 
     Raises BadInputError for a folder without any.
     """
@@ -96,7 +96,7 @@ def _found(paths: Sequence[Path]) -> list[tuple[Path, str]]:
 
 
 def _existing(path: Path) -> Path:
-    """The file, or that of an included scenario or inventory of that name.
+    """Return the file, or that of an included scenario or inventory of that name.
 
     Raises BadInputError.
     """
@@ -108,7 +108,7 @@ def _existing(path: Path) -> Path:
 
 
 def _kind(path: Path) -> str | None:
-    """What a file says it is. A scenario may hold its hardware, so it is one wherever it says so."""
+    """Return what a file says it is. A scenario may hold its hardware, so it is one wherever it says so."""
     if path.suffix == ".csv":
         return "Hardware"
     try:
@@ -119,7 +119,7 @@ def _kind(path: Path) -> str | None:
 
 
 def _counted(scenarios: int, hardware: int) -> str:
-    """How many of what: hardware files are named where there are any."""
+    """Return how many of what: hardware files are named where there are any."""
     files = f"{hardware} hardware file{'s' * (hardware != 1)}"
     if hardware and not scenarios:
         return files

@@ -14,12 +14,12 @@ class FailingParser(argparse.ArgumentParser):
         super().__init__(prog=f"mews {command}", add_help=False, allow_abbrev=False)
 
     def error(self, message: str) -> Any:
-        """As argparse calls it."""
+        """Return it as argparse calls it."""
         raise ValueError(message)
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """The type of a whole number that is no less."""
+    """Return the type of a whole number that is no less."""
 
     def whole_number(text: str) -> int:
         if not (text.isascii() and text.isdecimal()) or int(text) < least:

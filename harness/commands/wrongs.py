@@ -23,7 +23,7 @@ from mews.harness.errors import BadInputError, RequirementError
 
 
 def wrongs_of(names: Sequence[str], dialect: str | None = None) -> tuple[Wrong, ...]:
-    """The wrongs that ``--wrong`` names.
+    """Return the wrongs that ``--wrong`` names.
 
     Raises BadInputError.
     """

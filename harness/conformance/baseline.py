@@ -26,7 +26,7 @@ class Baseline(Struct, frozen=True):
 
 
 def load_baseline(path: Path, dialect: str) -> Baseline:
-    """The verdicts of a report of ``mews conform --json``.
+    """Return the verdicts of a report of ``mews conform --json``.
 
     Raises BadInputError.
     """
@@ -44,7 +44,7 @@ def load_baseline(path: Path, dialect: str) -> Baseline:
 
 
 def since(baseline: Baseline, outcome: ConformanceOutcome) -> Since:
-    """What became of each clause: a clause that was not judged this time is neither mended nor new."""
+    """Return what became of each clause: a clause that was not judged this time is neither mended nor new."""
     now = {result.clause.id: result.verdict for result in outcome.results}
     before = baseline.verdicts
     broken = [clause for clause, verdict in now.items() if verdict in BROKEN]

@@ -113,11 +113,11 @@ class ClauseContext:
     # Looking
 
     def get(self, path: str, method: str = "GET", **headers: str) -> HttpReply:
-        """A reply below 500, asked for again while none comes."""
+        """Return a reply below 500, asked for again while none comes."""
         return self.insist(lambda: below_500(self.client.send(method, path, None, headers), f"{method} {path}"))
 
     def read(self) -> ListedTable:
-        """The whole table: a listing that lacks known devices is noted and asked for again.
+        """Return the whole table: a listing that lacks known devices is noted and asked for again.
 
         Raises MalformedError, UnavailableError.
         """
@@ -145,8 +145,8 @@ class ClauseContext:
 
     # Complex: one branch for each way in which an answer fails.
     def insist(self, ask: Callable[[], T]) -> T:  # noqa: C901
-        """What it returns, asked again while no answer comes, as long as an outage may last; a few times where it is
-        answered with HTTP 5xx or in another form than the dialect's.
+        """Return what it returns, asked again while no answer comes, as long as an outage may last; a few times where
+        it is answered with HTTP 5xx or in another form than the dialect's.
 
         Raises ListingUnavailableError (at once where nothing has ever answered), MalformedError, OutOfTimeError.
         """
@@ -193,11 +193,11 @@ class ClauseContext:
             rest_s = min(rest_s * 1.6, 5.0)
 
     def answered(self) -> bool:
-        """Whether the chassis has ever answered anything."""
+        """Return whether the chassis has ever answered anything."""
         return any(exchange.status for exchange in self.client.log)
 
     def _answers_elsewhere(self) -> bool:
-        """Whether it is the path that gets no answer, and not the chassis that is away."""
+        """Return whether it is the path that gets no answer, and not the chassis that is away."""
         if not self.home or (self.client.log and self.client.log[-1].path == self.home):
             return False
         try:
@@ -207,7 +207,7 @@ class ClauseContext:
         return True
 
     def last_write(self) -> Exchange:
-        """The last exchange that was no read; there must have been one."""
+        """Return the last exchange that was no read; there must have been one."""
         return next(each for each in reversed(self.client.log) if each.method not in ("GET", "HEAD"))
 
     def note(self, topic: str, text: str) -> None:
@@ -231,7 +231,7 @@ class ClauseContext:
     # Moving
 
     def often(self, times: int) -> int:
-        """How often to try what is tried several times: once where the chassis is slow."""
+        """Return how often to try what is tried several times: once where the chassis is slow."""
         return 1 if self.slow else times
 
     def time_for(self, kind: str, times: int = 1) -> None:
@@ -248,7 +248,7 @@ class ClauseContext:
         self._stuck = ""
 
     def free(self, *, but: tuple[str, ...] = ()) -> str:
-        """An idle device on no port, moved there if need be.
+        """Return an idle device on no port, moved there if need be.
 
         Raises NotJudgedError where none can be had.
         """
@@ -258,7 +258,7 @@ class ClauseContext:
         raise NotJudgedError("no idle device could be detached")
 
     def attached(self) -> tuple[str, str]:
-        """An idle device and the port that it is on, moved there if need be.
+        """Return an idle device and the port that it is on, moved there if need be.
 
         Raises NotJudgedError where none can be had.
         """
@@ -354,7 +354,7 @@ class ClauseContext:
         return ask
 
     def _settled(self, device: str, port: str | None, claim: bool | None) -> ListedTable:
-        """The table once it shows the move, or as it is when it should have."""
+        """Return the table once it shows the move, or as it is when it should have."""
         began_s, rest_s, late = time.monotonic(), 0.05, False
         while True:
             table = self.read()
@@ -372,11 +372,12 @@ class ClauseContext:
             rest_s = min(rest_s * 1.6, 1.0)
 
     def seen_on_some_port(self, device: str) -> ListedTable:
-        """The table once a device is on a port, or as it is when it should have been: by then a listing is settled."""
+        """Return the table once a device is on a port, or as it is when it should have been: by then a listing is
+        settled."""
         return self.once(lambda table: table.port(device) is not None, self.limits.settle_s)
 
     def once(self, holds: Callable[[ListedTable], bool], most_s: float) -> ListedTable:
-        """The table once that holds of it, or as it is after so long."""
+        """Return the table once that holds of it, or as it is after so long."""
         began_s = time.monotonic()
         while not holds(table := self.read()) and time.monotonic() - began_s < most_s:
             _rest(0.1)

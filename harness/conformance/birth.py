@@ -16,12 +16,13 @@ STILL_ACTIVE = 259
 
 
 def born_at(pid: int) -> str:
-    """A text that no other process of this number ever has; "" where there is none, or it only waits to be reaped."""
+    """Return a text that no other process of this number ever has; "" where there is none, or it only waits to be
+    reaped."""
     return born(pid) or (_of_windows(pid) if sys.platform == "win32" else _of_ps(pid))
 
 
 def _of_ps(pid: int) -> str:
-    """What ps(1) says, as POSIX has it: also where there is no /proc, as on macOS."""
+    """Return what ps(1) says, as POSIX has it: also where there is no /proc, as on macOS."""
     command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
     try:
         done = subprocess.run(

@@ -20,12 +20,12 @@ class TlsArguments(Struct, frozen=True):
     key: Path | None = None
 
     def target(self, url: str, patience_s: float) -> ChassisTarget:
-        """The chassis at a URL under these certificates."""
+        """Return the chassis at a URL under these certificates."""
         ca, cert, key = (None if file is None else str(file) for file in (self.ca, self.cert, self.key))
         return ChassisTarget(url, ca, self.insecure, patience_s, cert, key)
 
     def context(self, url: str) -> ssl.SSLContext | None:
-        """How connections to a URL are encrypted; None where they are not.
+        """Return how connections to a URL are encrypted; None where they are not.
 
         Raises BadInputError.
         """

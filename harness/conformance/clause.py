@@ -36,17 +36,18 @@ class Clause(Struct, frozen=True):
 
 
 def resting_on(needed: Sequence[str], clauses: Iterable[Clause]) -> tuple[Clause, ...]:
-    """The clauses, each of them in need of these besides."""
+    """Return the clauses, each of them in need of these besides."""
     return tuple(replace(clause, needs=(*needed, *clause.needs)) for clause in clauses)
 
 
 def moves_resting_on(needed: Sequence[str], clauses: Iterable[Clause]) -> tuple[Clause, ...]:
-    """The clauses, those that move devices in need of these besides: what moves are addressed by."""
+    """Return the clauses, those that move devices in need of these besides: what moves are addressed by."""
     return tuple(replace(clause, needs=(*needed, *clause.needs)) if clause.changes else clause for clause in clauses)
 
 
 def noticed(*topics: str, kind: str = "") -> Callable[[ClauseContext], None]:
-    """A check that nothing of these topics was noticed; with ``kind``, at least one such operation must have been."""
+    """Return a check that nothing of these topics was noticed; with ``kind``, at least one such operation must have
+    been."""
 
     def check(bench: ClauseContext) -> None:
         if kind == "read":
@@ -63,7 +64,7 @@ def noticed(*topics: str, kind: str = "") -> Callable[[ClauseContext], None]:
 
 
 def unseen(why: str) -> Callable[[ClauseContext], None]:
-    """The check of a rule that cannot be seen on the chassis' own wire."""
+    """Return the check of a rule that cannot be seen on the chassis' own wire."""
 
     def check(bench: ClauseContext) -> None:
         raise NotJudgedError(why)

@@ -74,8 +74,8 @@ class HttpReply(Struct, frozen=True):
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body's JSON, as RFC 8259 has it: what only some readers take (a byte order mark, NaN) is none, and a
-        member that is there twice is read differently by each.
+        """Return the body's JSON, as RFC 8259 has it: what only some readers take (a byte order mark, NaN) is none, and
+        a member that is there twice is read differently by each.
 
         Raises MalformedError.
         """
@@ -121,13 +121,13 @@ class Client:
         self._secrets.extend(word for word in words if word not in self._secrets)
 
     def hidden(self, text: str) -> str:
-        """The text without what is to be kept secret."""
+        """Return the text without what is to be kept secret."""
         return hide(text, self._secrets)
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> HttpReply:
-        """The answer, whatever its status.
+        """Return the answer, whatever its status.
 
         Raises NoAnswerError, OutOfTimeError.
         """
@@ -141,7 +141,7 @@ class Client:
         return reply
 
     def head_of_stream(self, path: str, headers: Mapping[str, str]) -> HttpReply:
-        """The answer to a GET without its body, which need not end.
+        """Return the answer to a GET without its body, which need not end.
 
         Raises NoAnswerError, OutOfTimeError.
         """
@@ -168,7 +168,7 @@ class Client:
         return shown
 
     def left_s(self) -> float:
-        """Seconds until nothing more may be sent."""
+        """Return seconds until nothing more may be sent."""
         return float("inf") if self.deadline_s is None else self.deadline_s - time.monotonic()
 
     def _rest(self, seconds: float) -> None:
@@ -246,7 +246,7 @@ class Client:
     def _over_kept(
         self, kept: http.client.HTTPConnection, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> http.client.HTTPResponse | None:
-        """The answer over a connection that has been idle; None where it is closed instead."""
+        """Return the answer over a connection that has been idle; None where it is closed instead."""
         try:
             if kept.sock is not None:
                 kept.sock.settimeout(self._timeout_s())
@@ -260,12 +260,12 @@ class Client:
         return max(0.2, min(self.address.patience_s, self.left_s()))
 
     def _is_short(self, response: http.client.HTTPResponse, content: bytes, most: int) -> bool:
-        """Whether less came than was named; http.client says so only where all of it was asked for."""
+        """Return whether less came than was named; http.client says so only where all of it was asked for."""
         length = response.headers.get("content-length", "")
         return bool(most and length.isdecimal() and response.length and len(content) < min(int(length), most))
 
     def addresses(self) -> Sequence[object]:
-        """The addresses of the host, or of the proxy in between.
+        """Return the addresses of the host, or of the proxy in between.
 
         Raises OSError.
         """
@@ -285,19 +285,19 @@ class Client:
             raise no_answer(error, self._named(), "connect") from error
 
     def _named(self) -> str:
-        """The chassis in what is said of connections: with the proxy, whose fault it may be."""
+        """Return the chassis in what is said of connections: with the proxy, whose fault it may be."""
         through = "" if self._proxy is None else f" (through the proxy {proxy_text(self._proxy)})"
         return f"{self.address.url}{through}"
 
     def target(self, path: str) -> str:
-        """The path as it goes over the wire, whatever characters it has; to an HTTP proxy, the URL."""
+        """Return the path as it goes over the wire, whatever characters it has; to an HTTP proxy, the URL."""
         whole = quote(self._prefix + (path if path.startswith("/") else f"/{path}"), safe="/?&=%$'()*+,;:@!~-._#[]")
         if self._proxy is None or self.encrypted:
             return whole
         return f"http://{urlsplit(self.address.url).netloc}{whole}"
 
     def connection(self) -> http.client.HTTPConnection:
-        """A new connection, not yet open."""
+        """Return a new connection, not yet open."""
         timeout_s = self._timeout_s()
         host, port = self._first_stop()
         if self._tls is None:
@@ -348,7 +348,7 @@ class Client:
 
 
 def no_answer(error: OSError | http.client.HTTPException, url: str, request: str) -> NoAnswerError:
-    """Why a request had no answer, in one line."""
+    """Return why a request had no answer, in one line."""
     if isinstance(error, ConnectionRefusedError):
         return NoAnswerError("refused", f"{url}: the connection is refused")
     if isinstance(error, socket.gaierror):
@@ -369,8 +369,8 @@ def no_answer(error: OSError | http.client.HTTPException, url: str, request: str
 
 
 def _hint(error: ssl.SSLError) -> str:
-    """Which option helps where a server asks for a client certificate, or does not take the one shown; one that hangs
-    up in the middle of the handshake may, too."""
+    """Return which option helps where a server asks for a client certificate, or does not take the one shown; one that
+    hangs up in the middle of the handshake may, too."""
     reason = (error.reason or "").lower()
     if "alert" in reason and "cert" in reason:
         return "; --cert FILE shows a client certificate"
@@ -378,7 +378,7 @@ def _hint(error: ssl.SSLError) -> str:
 
 
 def below_500(reply: HttpReply, request: str, *, but: tuple[int, ...] = ()) -> HttpReply:
-    """The reply, unless its status is 429, or 500 or more and none of ``but``.
+    """Return the reply, unless its status is 429, or 500 or more and none of ``but``.
 
     Raises HttpServerError.
     """
@@ -392,13 +392,13 @@ def below_500(reply: HttpReply, request: str, *, but: tuple[int, ...] = ()) -> H
 
 
 def _retry_after_s(reply: HttpReply) -> float | None:
-    """After how many seconds the answer says to come back; None where it does not."""
+    """Return it after how many seconds the answer says to come back; None where it does not."""
     text = reply.headers.get("retry-after", "")
     return float(text) if reply.status in (429, 503) and text.isdecimal() else None
 
 
 def _decoded(reply: HttpReply) -> tuple[HttpReply, str]:
-    """The reply with its body as it was before it was compressed, and the coding; empty where it was not."""
+    """Return the reply with its body as it was before it was compressed, and the coding; empty where it was not."""
     coding = reply.headers.get("content-encoding", "identity").strip().lower()
     if coding in ("", "identity") or not reply.body:
         return reply, ""
@@ -410,7 +410,7 @@ def _decoded(reply: HttpReply) -> tuple[HttpReply, str]:
 
 
 def _clock(date: str | None) -> str:
-    """What is wrong with a Date header; empty where it is right or there is none."""
+    """Return what is wrong with a Date header; empty where it is right or there is none."""
     if date is None:
         return ""
     try:
@@ -421,7 +421,7 @@ def _clock(date: str | None) -> str:
 
 
 def tls_context(address: ChassisTarget) -> ssl.SSLContext:
-    """How its connections are encrypted.
+    """Return how its connections are encrypted.
 
     Raises OSError for certificates that cannot be used.
     """

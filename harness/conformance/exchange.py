@@ -31,7 +31,7 @@ class Exchange(Struct, frozen=True):
     clause: str = ""
 
     def as_dict(self, most: int | None = MOST_TEXT) -> dict[str, Any]:
-        """For JSON; bodies cut to ``most`` characters."""
+        """Return them for JSON; bodies cut to ``most`` characters."""
         return {
             "request": {
                 "method": self.method,
@@ -50,20 +50,20 @@ class Exchange(Struct, frozen=True):
 
 
 def cut(text: str, most: int | None) -> str:
-    """At most that many characters, and how many more there are."""
+    """Return at most that many characters, and how many more there are."""
     if most is None or len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text) - most} more characters)"
 
 
 def without_secrets(headers: Mapping[str, str], secrets: Iterable[str]) -> dict[str, str]:
-    """The headers, those that hold credentials hidden."""
+    """Return the headers, those that hold credentials hidden."""
     return {name: HIDDEN if name.lower() in SECRET_HEADERS else hide(value, secrets) for name, value in headers.items()}
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without any of these words, and without the signatures of tokens (RFC 7519): what is left of one opens
-    nothing, and can still be read."""
+    """Return the text without any of these words, and without the signatures of tokens (RFC 7519): what is left of one
+    opens nothing, and can still be read."""
     text = _SIGNATURE.sub(rf"\1{HIDDEN}", text)
     for secret in secrets:
         if secret:

@@ -42,13 +42,13 @@ class Waiver(Struct, frozen=True):
 
 
 def shipped_quirks() -> tuple[str, ...]:
-    """The names of the profiles that come with the package."""
+    """Return the names of the profiles that come with the package."""
     folder = room("fixtures") / "quirks"
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
 def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Quirks:
-    """A shipped profile, or one of the dialect's, by its name, or one of a file.
+    """Return a shipped profile, or one of the dialect's, by its name, or one of a file.
 
     ``{apiVersion: mews/v1, kind: Quirks, metadata: {name, firmware}, dialect, limits: {attach_s…}, expect: [{clause,
     reason}]}``. Raises BadInputError, one line.
@@ -80,7 +80,7 @@ def load_quirks(name_or_file: str, dialect: str, clauses: Sequence[Clause]) -> Q
 
 
 def limits_in(path: Path, value: Mapping[str, Any]) -> dict[str, float]:
-    """The ``limits`` of a document: name -> seconds.
+    """Return the ``limits`` of a document: name -> seconds.
 
     Raises BadInputError.
     """
@@ -93,7 +93,7 @@ def limits_in(path: Path, value: Mapping[str, Any]) -> dict[str, float]:
 
 
 def load_waivers(path: Path, clauses: Sequence[Clause]) -> tuple[Waiver, ...]:
-    """A file with a list of ``{clause, reason, expires}``; ``expires`` is a day, ``YYYY-MM-DD``.
+    """Return a file with a list of ``{clause, reason, expires}``; ``expires`` is a day, ``YYYY-MM-DD``.
 
     Raises BadInputError, one line.
     """
@@ -117,7 +117,7 @@ def _day(path: Path, entry: Mapping[str, Any], place: str) -> date:
 
 
 def read_yaml(path: Path) -> Any:
-    """What a YAML file holds.
+    """Return what a YAML file holds.
 
     Raises BadInputError.
     """
@@ -130,7 +130,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The elements of a list, each with its place, all of them mappings with no other names than these."""
+    """Return the elements of a list, each with its place, all of them mappings with no other names than these."""
     if not isinstance(value, list):
         raise BadInputError(f"{path}: {place + ': ' if place else ''}must be a list of {{{', '.join(names)}}}")
     entries = []
@@ -142,7 +142,7 @@ def entries(path: Path, value: Any, place: str, names: Sequence[str]) -> list[tu
 
 
 def mapping(path: Path, value: Any, place: str) -> Mapping[str, Any]:
-    """The value, which must be a mapping."""
+    """Return the value, which must be a mapping."""
     if not isinstance(value, Mapping):
         shown = "empty" if value is None else f"{value!r:.60}"
         raise BadInputError(f"{path}: {place + ': ' if place else ''}{shown}: must be a mapping")
@@ -164,7 +164,7 @@ def is_one_of(path: Path, value: Mapping[str, Any], name: str, allowed: Sequence
 
 
 def text_in(path: Path, entry: Mapping[str, Any], place: str, name: str) -> str:
-    """A member that must be a text and not empty.
+    """Return a member that must be a text and not empty.
 
     Raises BadInputError.
     """

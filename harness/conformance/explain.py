@@ -37,7 +37,7 @@ def explanation(clause: Clause, dialect: str) -> str:
 
 
 def find_clause(name: str, clauses: Sequence[tuple[str, Clause]]) -> tuple[str, Clause]:
-    """The dialect and the clause of that name.
+    """Return the dialect and the clause of that name.
 
     Raises BadInputError with the names that are spelt like it.
     """
@@ -66,7 +66,7 @@ def _plain(text: str) -> str:
 
 
 def _section(number: str) -> tuple[list[str], str]:
-    """The passages of a section, paragraphs and points of lists, and where it is from."""
+    """Return the passages of a section, paragraphs and points of lists, and where it is from."""
     text = (room("fixtures") / "contract" / "chassis.md").read_text(encoding="utf-8")
     parts = SECTION.split(text)
     found = dict(zip(parts[1::2], parts[2::2], strict=True))[number]

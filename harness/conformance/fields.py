@@ -17,13 +17,13 @@ ORIGIN = re.compile(r"https?://[^/]*", re.IGNORECASE)
 
 
 def shown(value: Any) -> str:
-    """A JSON value as its reader wrote it, cut short: ``null``, not None."""
+    """Return a JSON value as its reader wrote it, cut short: ``null``, not None."""
     written = json.dumps(value, ensure_ascii=False, default=str)
     return written if len(written) <= MOST_SHOWN else f"{written[:MOST_SHOWN]}…"
 
 
 def kind_of(value: Any) -> str:
-    """What JSON calls a value: ``an object``, ``null``."""
+    """Return what JSON calls a value: ``an object``, ``null``."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "a boolean"
     names = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
@@ -31,7 +31,7 @@ def kind_of(value: Any) -> str:
 
 
 def at(value: Any, *names: str) -> Any:
-    """The member that these names lead to, one inside the other; None where one of them leads nowhere."""
+    """Return the member that these names lead to, one inside the other; None where one of them leads nowhere."""
     for name in names:
         if not isinstance(value, Mapping):
             return None
@@ -40,19 +40,19 @@ def at(value: Any, *names: str) -> Any:
 
 
 def members(value: Any, *names: str) -> Mapping[str, Any]:
-    """The object there; an empty one where there is none."""
+    """Return the object there; an empty one where there is none."""
     found = at(value, *names)
     return found if isinstance(found, Mapping) else {}
 
 
 def objects(value: Any, *names: str) -> list[Mapping[str, Any]]:
-    """The objects of the list there."""
+    """Return the objects of the list there."""
     found = at(value, *names)
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def text(value: Any, *names: str) -> str:
-    """The text there; a number is its digits; else an empty text."""
+    """Return the text there; a number is its digits; else an empty text."""
     found = at(value, *names)
     if isinstance(found, int | float) and not isinstance(found, bool):
         return f"{found:g}" if isinstance(found, float) else str(found)
@@ -60,23 +60,23 @@ def text(value: Any, *names: str) -> str:
 
 
 def links(value: Any, *names: str) -> list[str]:
-    """Where the objects of the list there link to."""
+    """Return where the objects of the list there link to."""
     return [link for each in objects(value, *names) if (link := link_of(each))]
 
 
 def link_of(value: Any) -> str:
-    """The path that an object's ``@odata.id`` leads to; empty without one."""
+    """Return the path that an object's ``@odata.id`` leads to; empty without one."""
     found = at(value, LINK)
     return local(found) if isinstance(found, str) else ""
 
 
 def local(uri: str) -> str:
-    """The path of a URI that may name the host too."""
+    """Return the path of a URI that may name the host too."""
     return ORIGIN.sub("", uri, count=1) if "://" in uri else uri
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Every member of every object inside: its place, such as ``Links.Zones[]``, and its value."""
+    """Yield every member of every object inside: its place, such as ``Links.Zones[]``, and its value."""
     if isinstance(value, Mapping):
         for name, each in value.items():
             where = f"{place}.{name}" if place else str(name)

@@ -9,8 +9,8 @@ from mews.harness.errors import BadInputError
 
 
 def proxy_of(parts: SplitResult) -> SplitResult | None:
-    """The proxy that the environment (``http_proxy``, ``https_proxy``, ``all_proxy``, ``no_proxy``) or the system names
-    for a URL.
+    """Return the proxy that the environment (``http_proxy``, ``https_proxy``, ``all_proxy``, ``no_proxy``) or the
+    system names for a URL.
 
     None where there is none, and for this machine itself, as curl has it. Raises BadInputError for a proxy that is no
     HTTP proxy.

@@ -90,7 +90,7 @@ class Guard:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The process; 0 if there is nothing left to do."""
+    """Return the process; 0 if there is nothing left to do."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGBREAK"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -14,7 +14,7 @@ class DuplicateMemberError(ValueError):
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object, for ``object_pairs_hook``.
+    """Return the object, for ``object_pairs_hook``.
 
     Raises DuplicateMemberError.
     """

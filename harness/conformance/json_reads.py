@@ -15,9 +15,9 @@ from mews.harness.conformance.fields import kind_of
 def insist_on_object(
     bench: ClauseContext, ask: Callable[[], HttpReply], where: str, *, most: int = 200
 ) -> tuple[HttpReply, dict[str, Any]]:
-    """The reply and its object, asked for again while it is not JSON: a page now and then is noted, and is the finding
-    of the clause about the form of all replies, not of the one that happened to ask. ``where``: the request; ``most``:
-    the highest status that is a success.
+    """Return the reply and its object, asked for again while it is not JSON: a page now and then is noted, and is the
+    finding of the clause about the form of all replies, not of the one that happened to ask. ``where``: the request;
+    ``most``: the highest status that is a success.
 
     Raises UnmetClauseError where it is never JSON, is no object, or the status is no success; ListingUnavailableError,
     OutOfTimeError.

@@ -55,7 +55,7 @@ class ClauseResult(Struct, frozen=True):
         return self.verdict not in BAD
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return them for JSON."""
         return {
             "clause": self.clause.id,
             "title": self.clause.title,
@@ -89,7 +89,7 @@ class ClauseJudge(Struct, frozen=True):
     """Clause -> the clause that was found not to hold and is why this one cannot be judged (itself, for that one)."""
 
     def judge(self, clause: Clause) -> ClauseResult:
-        """One clause's result."""
+        """Return one clause's result."""
         log, first, began_s = self.bench.client.log, len(self.bench.client.log), time.monotonic()
         if clause.id in self.off:
             return self._result(clause, SKIPPED, f"switched off by the profile: {self.off[clause.id]}", 0.0, ())
@@ -116,8 +116,8 @@ class ClauseJudge(Struct, frozen=True):
         return self._result(clause, verdict, reason, time.monotonic() - began_s, exchanges, shown)
 
     def _evidence(self, reason: str, exchanges: Sequence[Exchange]) -> Exchange | None:
-        """The last of these exchanges whose path the reason names, or of all; the last of these where it names none.
-        A clause that looks at the moves of others shows the first of them."""
+        """Return the last of these exchanges whose path the reason names, or of all; the last of these where it names
+        none. A clause that looks at the moves of others shows the first of them."""
         for log in (exchanges, self.bench.client.log):
             named = [each for each in log if f" {each.path}:" in f" {reason}" or f" {each.path} " in f" {reason}"]
             if named:
@@ -147,8 +147,8 @@ class ClauseJudge(Struct, frozen=True):
         return PASSED, ""
 
     def _noticed(self, clause: Clause) -> tuple[Exchange, ...]:
-        """The exchanges with which a clause about what was noticed on the way was first broken: the last write before
-        it, and what showed it."""
+        """Return the exchanges with which a clause about what was noticed on the way was first broken: the last write
+        before it, and what showed it."""
         try:
             word = clause.id.partition(".")[2]
             notes = self.bench.ledger.of(TOPIC_OF.get(word, word))

@@ -76,7 +76,7 @@ def judge_wrong(wrong: Wrong, dialect: str, *, changes: bool, today: date, budge
 
 @contextmanager
 def serving(wrongs: Sequence[Wrong], dialect: str) -> Iterator[ChassisServer]:
-    """The demo's chassis, quick and behind these wrongs."""
+    """Provide the demo's chassis, quick and behind these wrongs."""
     loaded = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
     lasting = any(wrong.lasting for wrong in wrongs)
     profile = {"attach": LONG_S, "detach": LONG_S} if lasting else "instant"
@@ -111,7 +111,7 @@ def judge_all(
     today: date,
     on_judged: Callable[[Judged], None] = lambda judged: None,
 ) -> list[Judged]:
-    """Every wrong in each of these dialects that it can be played in."""
+    """Return every wrong in each of these dialects that it can be played in."""
     found = []
     for wrong in wrongs:
         for dialect in wrong.dialects:

@@ -99,7 +99,7 @@ def reading(section: int, *, read: str) -> tuple[Clause, ...]:
 
 
 def bare_delete(section: int, *, detach: str) -> Clause:
-    """The clause of a dialect whose DELETE has a body."""
+    """Return the clause of a dialect whose DELETE has a body."""
     return Clause(
         f"{section}.delete-body",
         "a DELETE without a body moves no device",
@@ -269,7 +269,7 @@ _ANSWERS: Mapping[bool | None, str] = {
 
 
 def _race(bench: ClauseContext, device: str, first: str, second: str) -> bool:
-    """Whether both of two simultaneous attaches were answered as done; the device is free again afterwards."""
+    """Return whether both of two simultaneous attaches were answered as done; the device is free again afterwards."""
     before = bench.read()
     bench.time_for("attach", 2)
     claims = at_once(

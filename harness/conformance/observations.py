@@ -56,11 +56,11 @@ class Observations:
         self._notes[topic].append(Observation(text, exchange))
 
     def of(self, topic: str) -> tuple[Observation, ...]:
-        """All of a topic, in order."""
+        """Return all of a topic, in order."""
         return tuple(self._notes[topic])
 
     def mark(self) -> dict[str, int]:
-        """How much there is of each topic, for ``rewind``."""
+        """Return how much there is of each topic, for ``rewind``."""
         return {topic: len(notes) for topic, notes in self._notes.items()}
 
     def rewind(self, mark: dict[str, int], *topics: str) -> None:

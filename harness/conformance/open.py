@@ -16,7 +16,7 @@ USER, PASSWORD = "MEWS_REDFISH_USER", "MEWS_REDFISH_PASSWORD"
 
 
 def check_url(url: str) -> str:
-    """The URL without a slash at its end.
+    """Return the URL without a slash at its end.
 
     Raises BadInputError, also where it holds credentials.
     """
@@ -56,7 +56,7 @@ def credentials_of(file: Path | None) -> tuple[str, str] | None:
 
 
 def client_for(address: ChassisTarget, credentials: tuple[str, str] | None) -> Client:
-    """A client that lets no password into its log.
+    """Return a client that lets no password into its log.
 
     Raises BadInputError for certificates that cannot be read.
     """
@@ -72,7 +72,7 @@ def client_for(address: ChassisTarget, credentials: tuple[str, str] | None) -> C
 
 
 def bench_for(plan: RestorePlan, credentials: tuple[str, str] | None) -> ClauseContext:
-    """A bench to put back what a plan says.
+    """Return a bench to put back what a plan says.
 
     Raises BadInputError.
     """

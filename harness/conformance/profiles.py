@@ -41,18 +41,18 @@ class ConformProfile(Struct, frozen=True):
         return self.grades.get(clause.id, clause.grade)
 
     def timing(self, known: Limits) -> Limits:
-        """Its times, where those of a quirk profile are the usual ones."""
+        """Return its times, where those of a quirk profile are the usual ones."""
         usual, given = asdict(Limits()), asdict(known)
         return Limits(**{**given, **{name: each for name, each in self.limits.items() if given[name] == usual[name]}})
 
 
 def shipped_profiles() -> tuple[str, ...]:
-    """The names of those that come with the package."""
+    """Return the names of those that come with the package."""
     return tuple(sorted(path.stem for path in (room("fixtures") / "profiles").glob("*.yaml")))
 
 
 def load_profile(name_or_file: str, dialect: str, clauses: Sequence[Clause], gates: Sequence[str]) -> ConformProfile:
-    """A shipped profile by its name, or one of a file: YAML of ours, or JSON after DSP0272, for Redfish.
+    """Return a shipped profile by its name, or one of a file: YAML of ours, or JSON after DSP0272, for Redfish.
 
     An interoperability profile brings clauses of its own; of the contract's only ``gates`` are judged beside them.
     Raises BadInputError, one line.
@@ -82,7 +82,7 @@ def _interop(path: Path, dialect: str, clauses: Sequence[Clause], gates: Sequenc
 
 
 def _own(path: Path, dialect: str, clauses: Sequence[Clause], above: tuple[Path, ...] = ()) -> ConformProfile:
-    """A profile of ours, and below it the one that it extends."""
+    """Return a profile of ours, and below it the one that it extends."""
     value = mapping(path, read_yaml(path), "")
     only(path, value, "", ("apiVersion", "kind", "metadata", *PARTS))
     is_one_of(path, value, "apiVersion", ("mews/v1",))
@@ -106,7 +106,8 @@ def _own(path: Path, dialect: str, clauses: Sequence[Clause], above: tuple[Path,
 
 
 def _extended(path: Path, name: Any, above: tuple[Path, ...]) -> Path:
-    """The file of a profile that is extended: an included one by its name, or a file beside the one that names it."""
+    """Return the file of a profile that is extended: an included one by its name, or a file beside the one that names
+    it."""
     if not isinstance(name, str) or not name:
         raise BadInputError(f"{path}: extends: {name!r:.60}: must be an included profile or a file")
     included = name in shipped_profiles()
@@ -146,7 +147,7 @@ def _units(path: Path, units: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _meant(path: Path, entry: Mapping[str, Any], place: str, dialect: str, clauses: Sequence[Clause]) -> list[str]:
-    """The clauses of this dialect that an entry names."""
+    """Return the clauses of this dialect that an entry names."""
     if ":" not in str(entry.get("dialect", dialect)):
         is_one_of(path, {"dialect": dialect, **entry}, "dialect", tuple(DIALECTS.names()), place)
     patterns = _patterns(path, entry, place)
@@ -163,7 +164,7 @@ def _meant(path: Path, entry: Mapping[str, Any], place: str, dialect: str, claus
 
 
 def _in_another(pattern: str, dialect: str) -> bool:
-    """Whether a dialect beside this one has such clauses: an entry without a dialect is for all of them."""
+    """Return whether a dialect beside this one has such clauses: an entry without a dialect is for all of them."""
     others = (each for each in OURS if each != dialect)
     return any(fnmatchcase(clause.id, pattern) for each in others for clause in clauses_of(each).clauses)
 

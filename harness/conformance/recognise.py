@@ -71,8 +71,8 @@ def _reach(client: Client) -> None:
 
 
 def _unlike(bench: ClauseContext, judged: DialectClauses) -> tuple[str, bool]:
-    """Why it is no such chassis, empty where it looks like one; and whether it may be one all the same, unless it is
-    another: who asks for credentials does not say for what."""
+    """Return why it is no such chassis, empty where it looks like one; and whether it may be one all the same, unless
+    it is another: who asks for credentials does not say for what."""
     patience = f"up to {bench.client.address.patience_s:g} s"
     notice = threading.Timer(SHOWN_AFTER_S, bench.on_wait, (f"GET {judged.home}: no answer yet; waiting {patience}",))
     notice.daemon = True
@@ -97,14 +97,15 @@ def _unlike(bench: ClauseContext, judged: DialectClauses) -> tuple[str, bool]:
 
 
 def _perhaps(client: Client, error: NoAnswerError) -> str:
-    """Who closes each connection under TLS may want a client certificate: its reason is lost with the connection."""
+    """Return who closes each connection under TLS may want a client certificate: its reason is lost with the
+    connection."""
     if error.kind != "dropped" or not client.encrypted or client.address.cert is not None:
         return ""
     return MAY_WANT_CERTIFICATE
 
 
 def _first_reply(bench: ClauseContext, path: str) -> HttpReply:
-    """The first reply, asked for again where the connection is closed without one.
+    """Return the first reply, asked for again where the connection is closed without one.
 
     Raises NoAnswerError.
     """
@@ -128,8 +129,8 @@ def _is_one(client: Client, judged: DialectClauses) -> bool:
 
 
 def _names(reply: HttpReply, judged: DialectClauses) -> bool:
-    """Whether one of the dialect's own member names or error codes is in it, be it wrapped, cut short or in another
-    case."""
+    """Return whether one of the dialect's own member names or error codes is in it, be it wrapped, cut short or in
+    another case."""
     text = reply.text.lower()
     known = [*(f'"{word}"' for word in judged.words), *(f'"{code}' for code in judged.codes)]
     return any(each.lower() in text for each in known)

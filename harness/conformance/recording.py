@@ -83,7 +83,7 @@ def load(folder: Path, dialect: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]]:
-    """The dialect of a recording and its exchanges, in the order in which they were made.
+    """Return the dialect of a recording and its exchanges, in the order in which they were made.
 
     Raises BadInputError.
     """
@@ -115,7 +115,7 @@ def load_exchanges(folder: Path, option: str) -> tuple[str, list[dict[str, Any]]
 
 
 def compare(results: Sequence[ClauseResult], recorded: Mapping[str, list[dict[str, Any]]]) -> list[RecordingDifference]:
-    """What differs, request by request, of the clauses that both have looked at."""
+    """Return what differs, request by request, of the clauses that both have looked at."""
     differences: list[RecordingDifference] = []
     here = {result.clause.id: [e.as_dict(most=None) for e in result.exchanges] for result in results}
     words = _words([*here.values(), *recorded.values()])
@@ -192,7 +192,7 @@ def _text(text: str, words: frozenset[str]) -> str:
 
 
 def _path(path: str, words: frozenset[str]) -> str:
-    """A path whose segments are names of members of the dialect, others left out: ``/redfish/v1/Systems/{}``."""
+    """Return a path whose segments are names of members of the dialect, others left out: ``/redfish/v1/Systems/{}``."""
     if not path.startswith("/redfish/v1/") or path == "/redfish/v1/":
         return path
     where, mark, query = path.removeprefix("/redfish/v1/").partition("?")
@@ -201,7 +201,7 @@ def _path(path: str, words: frozenset[str]) -> str:
 
 
 def _words(recordings: Iterable[Sequence[Mapping[str, Any]]]) -> frozenset[str]:
-    """Every member name of every reply."""
+    """Return every member name of every reply."""
     words: set[str] = {"-"}
 
     def collect(value: Any) -> None:

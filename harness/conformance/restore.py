@@ -136,13 +136,13 @@ class RestoreFile:
 
 
 def default_path(url: str, dialect: str) -> Path:
-    """Where the restore file of a chassis lies: in ``$XDG_STATE_HOME/mews/conform`` (``~/.local/state``)."""
+    """Return where the restore file of a chassis lies: in ``$XDG_STATE_HOME/mews/conform`` (``~/.local/state``)."""
     digest = hashlib.sha256(f"{dialect} {url}".encode()).hexdigest()[:16]
     return state_folder() / "conform" / f"{digest}.json"
 
 
 def read_file(path: Path) -> RestoreFile:
-    """The file as it was left.
+    """Return the file as it was left.
 
     Raises BadInputError.
     """
@@ -202,7 +202,7 @@ def _put_back(plan: RestorePlan, bench: ClauseContext) -> list[str]:
 
 
 def _not_back(plan: RestorePlan, table: ListedTable) -> list[tuple[str, Moved]]:
-    """The devices that are where our requests brought them, or nowhere."""
+    """Return the devices that are where our requests brought them, or nowhere."""
     return [
         (device, moved)
         for device, moved in (*plan.devices.items(), *touched(plan))
@@ -211,7 +211,7 @@ def _not_back(plan: RestorePlan, table: ListedTable) -> list[tuple[str, Moved]]:
 
 
 def _unrestored(device: str, moved: Moved, table: ListedTable, bench: ClauseContext) -> str:
-    """Where a device is, where it was, and the request that would put it back."""
+    """Return where a device is, where it was, and the request that would put it back."""
     if device not in table.rows:
         return f"device {device} is not listed any more; it was on {port_text(moved.port)}"
     call = getattr(bench.face, "call", None)
@@ -220,12 +220,12 @@ def _unrestored(device: str, moved: Moved, table: ListedTable, bench: ClauseCont
 
 
 def touched(plan: RestorePlan) -> list[tuple[str, Moved]]:
-    """The neighbours that requests of ours took off their ports."""
+    """Return the neighbours that requests of ours took off their ports."""
     return [(device, moved) for device, moved in plan.neighbours.items() if moved.seen]
 
 
 def put_back_neighbours(plan: RestorePlan, table: ListedTable) -> list[str]:
-    """The neighbours that were knocked off and are back, in words."""
+    """Return the neighbours that were knocked off and are back, in words."""
     return [
         f"device {device} was taken off {port_text(moved.port)} by a request about another one; "
         "it has been put back there"
@@ -245,5 +245,5 @@ def strangers(plan: RestorePlan, table: ListedTable) -> list[str]:
 
 
 def limits_of(plan: RestorePlan) -> Limits:
-    """The plan's limits."""
+    """Return the plan's limits."""
     return Limits(**plan.limits)

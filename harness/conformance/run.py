@@ -149,7 +149,7 @@ def conform(
 
 
 def _remarks(bench: ClauseContext) -> list[str]:
-    """How the chassis was judged, where that is worth knowing."""
+    """Return how the chassis was judged, where that is worth knowing."""
     waited = bench.client.waited
     lines = [line for line in (bench.sampled, bench.slow) if line]
     if waited:
@@ -243,7 +243,7 @@ class _Changing:
 
 
 def _first_look(bench: ClauseContext) -> ListedTable | None:
-    """The table, or None where something answers but it cannot be read.
+    """Return the table, or None where something answers but it cannot be read.
 
     Raises RequirementError where nothing does.
     """
@@ -258,7 +258,8 @@ def _first_look(bench: ClauseContext) -> ListedTable | None:
 
 
 def choose(order: Order, table: ListedTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The devices that may be moved: those that were named, else free ones; and the ports that they may be put on.
+    """Return the devices that may be moved: those that were named, else free ones; and the ports that they may be put
+    on.
 
     Raises NotJudgedError where nothing is idle, BadInputError for names that are none.
     """
@@ -334,7 +335,7 @@ def _protected(order: Order, table: ListedTable, devices: tuple[str, ...], kept:
 
 
 def _absolute(file: str | None) -> str | None:
-    """Where a process in another folder finds it."""
+    """Return where a process in another folder finds it."""
     return None if file is None else str(Path(file).absolute())
 
 

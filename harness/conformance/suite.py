@@ -45,7 +45,7 @@ class ClauseSuite:
         self._on_result = on_result
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector:
-        """A collector of clauses, for the one file that is named."""
+        """Return a collector of clauses, for the one file that is named."""
         return ClauseFile.from_parent(parent, path=file_path, suite=self)
 
     def begin(self, clause: Clause) -> None:
@@ -88,7 +88,7 @@ class ClauseFile(pytest.File):
         self.suite = suite
 
     def collect(self) -> Iterable[pytest.Item]:
-        """An item each."""
+        """Yield an item each."""
         for clause in self.suite.clauses:
             yield ClauseItem.from_parent(self, name=clause.id, clause=clause, suite=self.suite)
 
@@ -112,7 +112,7 @@ class ClauseItem(pytest.Item):
             raise ClauseDefinitionError(result.reason)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Where it comes from."""
+        """Return where it comes from."""
         return self.path, None, self.clause.id
 
 

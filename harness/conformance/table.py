@@ -29,7 +29,7 @@ class ListedTable(Struct, frozen=True):
     twice: tuple[str, ...] = ()
 
     def port(self, device: str) -> str | None:
-        """Where a device is; None where it is free or not listed."""
+        """Return where a device is; None where it is free or not listed."""
         row = self.rows.get(device)
         return None if row is None else row.port
 
@@ -40,7 +40,7 @@ class ListedTable(Struct, frozen=True):
 
 
 def more_than_once(names: Iterable[str]) -> tuple[str, ...]:
-    """Those that are there twice or more often."""
+    """Return those that are there twice or more often."""
     return tuple(name for name, times in Counter(names).items() if times > 1)
 
 
@@ -86,7 +86,7 @@ class TableClient(Protocol):
     """
 
     def read(self) -> ListedTable:
-        """The listing."""
+        """Return the listing."""
         ...
 
     def attach(self, device: str, port: str) -> bool:
@@ -98,7 +98,7 @@ class TableClient(Protocol):
         ...
 
     def versions(self) -> Versions:
-        """What the chassis says about itself."""
+        """Return what the chassis says about itself."""
         ...
 
     def close(self) -> None:

@@ -55,8 +55,8 @@ def round_trip(bench: ClauseContext, learned: Callable[[str], None] = lambda kin
 
 
 def _no_moves(bench: ClauseContext, mark: dict[str, int], first: int) -> str:
-    """Why no move is of use: all were answered with 401, 403 or 5xx, or not at all, which is one finding, and not
-    that nothing moves."""
+    """Return why no move is of use: all were answered with 401, 403 or 5xx, or not at all, which is one finding, and
+    not that nothing moves."""
     moves = [exchange for exchange in bench.client.log[first:] if exchange.method not in ("GET", "HEAD")]
     statuses = {exchange.status for exchange in moves}
     if not moves:
@@ -73,7 +73,8 @@ def _no_moves(bench: ClauseContext, mark: dict[str, int], first: int) -> str:
 
 
 def _answers(bench: ClauseContext, device: str) -> bool:
-    """Whether a detach of a free device, which changes nothing, is answered at all: else an attach may be for good."""
+    """Return whether a detach of a free device, which changes nothing, is answered at all: else an attach may be for
+    good."""
     for _ in range(TRIES):
         try:
             bench.refused(device, None, lambda: bench.face.detach(device), "detach of a free device", judged=False)

@@ -38,7 +38,7 @@ class ClusterHistory(Struct, frozen=True):
 
 
 def stories_of(lines: Iterable[Line]) -> dict[Place, tuple[str, ...]]:
-    """What the journal tells, by place; what is said twice in a row is said once."""
+    """Return what the journal tells, by place; what is said twice in a row is said once."""
     stories: dict[Place, list[str]] = {}
     schedulers: dict[str, str] = {}
     lines = list(lines)
@@ -69,7 +69,8 @@ class _Numbers(Struct):
 
 
 def _numbers(lines: Iterable[Line]) -> _Numbers:
-    """Of what a Deployment adds to its ReplicaSets' names, and these to their pods': in the order of creation."""
+    """Return that of what a Deployment adds to its ReplicaSets' names, and these to their pods': in the order of
+    creation."""
     found = _Numbers()
     counts: dict[str, int] = {}
 

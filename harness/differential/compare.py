@@ -32,7 +32,7 @@ class HistoryDifference(Struct, frozen=True):
 def compare(
     first: ClusterHistory, other: ClusterHistory, reasons: Sequence[Explanation] = REASONS
 ) -> list[HistoryDifference]:
-    """All differences; verdicts that differ are one of them, and one that nothing explains."""
+    """Return all differences; verdicts that differ are one of them, and one that nothing explains."""
     found: list[HistoryDifference] = []
     if first.verdict != other.verdict:
         for account in (first, other):

@@ -27,7 +27,7 @@ class Explanation(Struct, frozen=True):
     def fits(
         self, cluster: str, place: tuple[str, str], item: str, *, last: bool, silent: bool = False, moved: bool = False
     ) -> bool:
-        """Whether it explains that item."""
+        """Return whether it explains that item."""
         if (self.clusters and cluster not in self.clusters) or (self.if_moved and not moved):
             return False
         if last and not self.even_last and not (silent and self.if_silent):

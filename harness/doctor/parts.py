@@ -101,7 +101,7 @@ def _nvml() -> PartFinding:
 
 
 def _descriptors() -> PartFinding:
-    """Up to the hard limit, which a run asks for by itself."""
+    """Return up to the hard limit, which a run asks for by itself."""
     most, needed = allowed_descriptors(), descriptors_of(_HOSTS)
     found = "unlimited" if most is None else f"{most}"
     enough = most is None or most >= needed
@@ -118,7 +118,7 @@ def _disk() -> PartFinding:
 
 
 def _engine() -> PartFinding:
-    """The engine that runs containers of emulated nodes."""
+    """Return the engine that runs containers of emulated nodes."""
     from mews.kube.emulated.kubelet.engine.client import check_engine
 
     name, purpose = "container engine", "containers of real images"
@@ -146,7 +146,7 @@ def _program(name: str) -> PartFinding:
 
 
 def _version(argv: list[str]) -> str:
-    """The first line that a program prints of its version; what happened instead where it fails."""
+    """Return the first line that a program prints of its version; what happened instead where it fails."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_VERSION_S, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -37,7 +37,7 @@ def _check_virtual() -> None:
 
 
 def _own_requirements() -> list[str]:
-    """The names that are required without any extra; none where the package runs without being installed."""
+    """Return the names that are required without any extra; none where the package runs without being installed."""
     try:
         lines = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -94,7 +94,7 @@ def find_way(name: str) -> WayFinding:
 
 
 def _lack(name: str, check: Check) -> str:
-    """What the check reports as missing, "" for nothing."""
+    """Return what the check reports as missing, "" for nothing."""
     try:
         check()
     except (

@@ -53,7 +53,7 @@ class _AccountingLoop(asyncio.SelectorEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """As the loop's own, booked on whose context it is."""
+        """Return it as the loop's own, booked on whose context it is."""
         context = copy_context() if context is None else context
         component = context.get(COMPONENT, "")
         return super().call_soon(self._account.call, component, callback, *args, context=context)

@@ -68,7 +68,7 @@ def _value(axis: Axis, option: str, text: str, value: str) -> float:
 
 
 def played_log(experiment: Experiment, path: Path) -> Experiment:
-    """The experiment on the jobs of a log.
+    """Return the experiment on the jobs of a log.
 
     Raises BadInputError.
     """

@@ -34,7 +34,8 @@ def _draw(figure: Figure, path: Path) -> Path:
 
 
 def drawn_of(figure: Figure) -> Any:
-    """The figure as matplotlib has it. If there is more than one series to tell apart, a legend is below all plots."""
+    """Return the figure as matplotlib has it. If there is more than one series to tell apart, a legend is below all
+    plots."""
     across, down = _WIDTHS[figure.kind]
     has_legend = max(len(panel.series) for panel in figure.panels) > 1 or any(panel.band for panel in figure.panels)
     size = (across * len(figure.panels), down + (_LEGEND_IN if has_legend else 0.0))

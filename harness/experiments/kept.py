@@ -27,12 +27,12 @@ _ENTRY = ("part", "task", "result")
 
 
 def task_id(task: Any) -> str:
-    """What tells a task from the others of its part, whenever and wherever it is made."""
+    """Return what tells a task from the others of its part, whenever and wherever it is made."""
     return hashlib.sha256(msgspec.json.encode(task, enc_hook=_encoded)).hexdigest()[:16]
 
 
 def _encoded(value: Any) -> Any:
-    """A function by its name and what it is called with."""
+    """Return a function by its name and what it is called with."""
     if isinstance(value, partial):
         return [value.func, value.args, value.keywords]
     if isinstance(value, FunctionType):
@@ -61,7 +61,7 @@ class KeptResults:
             self._append(json.dumps(about))
 
     def find(self, part: str, task: str) -> str | None:
-        """A task's result as JSON, None where it has not ended."""
+        """Return a task's result as JSON, None where it has not ended."""
         return self._known.get((part, task))
 
     def add(self, part: str, task: str, result: str) -> None:
@@ -114,8 +114,8 @@ def _foreign(path: Path, number: int) -> NoReturn:
 
 
 def options_of(settings: Sequence[str], sweeps: Sequence[str], log: Path | None) -> str:
-    """What of a command line changes the results beside the seeds, for the first line of the file. The log by what is
-    in it.
+    """Return what of a command line changes the results beside the seeds, for the first line of the file. The log by
+    what is in it.
 
     Raises BadInputError.
     """

@@ -26,7 +26,7 @@ class ScenarioFailedError(Exception):
 
 
 def play(keep: Callable[[ScenarioTask, PlayedScenario], Any], task: ScenarioTask, *, may_fail: bool = False) -> Any:
-    """What ``keep`` keeps of the scenario's run.
+    """Return what ``keep`` keeps of the scenario's run.
 
     Raises ScenarioFailedError unless it passes, or may fail.
     """
@@ -56,7 +56,7 @@ def _job(job: TraceJob) -> dict[str, Any]:
 
 
 def scenario_of(task: ScenarioTask) -> Scenario:
-    """The scenario of a task, with its overrides.
+    """Return the scenario of a task, with its overrides.
 
     Raises ScenarioError.
     """

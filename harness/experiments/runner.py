@@ -43,7 +43,8 @@ def run_experiment(
     on_progress: Callable[[PartProgress], None] = lambda progress: None,
     on_tick: Callable[[], None] = lambda: None,
 ) -> dict[str, list[Row]]:
-    """The rows of every part, by its name, with these seeds: where none are given, as many of the first as it says.
+    """Return the rows of every part, by its name, with these seeds: where none are given, as many of the first as it
+    says.
 
     ``kept`` has the results that need not be run for, and gets each further one as it comes. Processes are forked, and
     results come back as JSON. ``on_tick`` is called from time to time.
@@ -69,7 +70,8 @@ class _Workers(Struct, frozen=True):
 
 
 def _results(part: Part, tasks: Sequence[Any], workers: _Workers) -> list[Any]:
-    """In the order of the tasks, which are made one at a time: all worlds of a large experiment fill the memory."""
+    """Return them in the order of the tasks, which are made one at a time: all worlds of a large experiment fill the
+    memory."""
     work, kept = _work(part), workers.kept
     names = [task_id(tasks[number]) for number in range(len(tasks))]
     texts = [kept.find(part.name, name) for name in names]

@@ -16,8 +16,8 @@ from mews.kube.system.experiment import Experiment, Row, Tables
 
 
 def document(experiment: Experiment, tables: Tables, seeds: Mapping[str, range]) -> dict[str, Any]:
-    """All rows. ``seeds`` is how many the first part has, the others' by their names; ``first_seed`` likewise where
-    it is not 1."""
+    """Return all rows. ``seeds`` is how many the first part has, the others' by their names; ``first_seed`` likewise
+    where it is not 1."""
     first, *others = experiment.parts
     named = {"": first, **{f"{part.name}_": part for part in others}}
     counts = {f"{name}seeds": len(seeds[part.name]) for name, part in named.items()}
@@ -26,12 +26,12 @@ def document(experiment: Experiment, tables: Tables, seeds: Mapping[str, range])
 
 
 def result(experiment: Experiment, tables: Tables) -> dict[str, Any]:
-    """The numbers beside the paper's."""
+    """Return the numbers beside the paper's."""
     return {"experiment": experiment.name, "rows": [asdict(each) for each in experiment.comparisons(tables)]}
 
 
 def csv_text(rows: Sequence[Row]) -> str:
-    """A header and a line per row; what is no single value is left out."""
+    """Return a header and a line per row; what is no single value is left out."""
     columns = [name for name, value in rows[0].items() if not isinstance(value, list | dict)] if rows else []
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
@@ -41,7 +41,7 @@ def csv_text(rows: Sequence[Row]) -> str:
 
 
 def html_page(experiment: Experiment, tables: Tables, report: str, figures: Mapping[str, bytes]) -> str:
-    """One file with the comparison as plot and table, the figures (name -> SVG) and the report as it is."""
+    """Return one file with the comparison as plot and table, the figures (name -> SVG) and the report as it is."""
     shown = [
         {"name": name, "source": f"data:image/svg+xml;base64,{base64.b64encode(image).decode('ascii')}"}
         for name, image in figures.items()
@@ -65,5 +65,5 @@ def html_page(experiment: Experiment, tables: Tables, report: str, figures: Mapp
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """As it is written into files."""
+    """Return it as it is written into files."""
     return json.dumps(value, indent=1) + "\n"

@@ -11,7 +11,8 @@ _ROUNDS = 3
 
 
 def cpu_seconds(prepare: Callable[[Any], Callable[[], object]], task: Any) -> float:
-    """Of one call of what is prepared for the task: the least of three means, each over as long as can be measured."""
+    """Return that of one call of what is prepared for the task: the least of three means, each over as long as can be
+    measured."""
     call = prepare(task)
     call()
     calls, least_s = 1, float("inf")

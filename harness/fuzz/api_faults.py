@@ -26,12 +26,12 @@ _SPANS_S = (2.0, 10.0, 30.0, 90.0)
 
 
 def is_short(spec: Mapping[str, Any]) -> bool:
-    """Whether such a fault is over soon, and leaves nothing behind."""
+    """Return whether such a fault is over soon, and leaves nothing behind."""
     return spec["kind"] in SHORT and spec["count"] <= _FEW
 
 
 def draw_api_fault(kind: str, rng: random.Random) -> dict[str, Any]:
-    """What a ``fault`` step adds."""
+    """Return what a ``fault`` step adds."""
     if kind == PausedRpc.kind:
         return {"kind": kind, "operation": rng.choice(OF_KUBELETS), "expires_s": rng.choice(_SPANS_S)}
     if kind == "expired-token":

@@ -22,7 +22,7 @@ class DrawnDisruption(Struct, frozen=True):
     passing: bool = True
 
     def moved(self, by_s: float) -> DrawnDisruption:
-        """The same, later or (below 0) earlier; never before its step begins."""
+        """Return the same, later or (below 0) earlier; never before its step begins."""
         least = min((entry.get("at", 0.0) for entry in self.entries), default=0.0)
         shift = max(by_s, -least)
         return replace(
@@ -62,5 +62,5 @@ class WorldPlan(Struct, frozen=True):
 
 
 def of_kinds(choices: Iterable[DrawnDisruption]) -> str:
-    """Their kinds, for people: ``kill kubelet, slow-operation``."""
+    """Return their kinds, for people: ``kill kubelet, slow-operation``."""
     return ", ".join(dict.fromkeys(choice.kind for choice in choices)) or "nothing"

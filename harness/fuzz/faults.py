@@ -40,14 +40,14 @@ class DrawnFault(Struct, frozen=True):
 
 
 def admits(kind: str, hardware: Hardware) -> bool:
-    """Whether that hardware has what such a fault strikes."""
+    """Return whether that hardware has what such a fault strikes."""
     if kind in HOST_FAULTS.ours() or kind in DEVICE_KINDS:
         return any(one.devices and any(one.ports.values()) for one in hardware.chassis)
     return bool(hardware.chassis)
 
 
 def draw_fault(kind: str, hardware: Hardware, rng: random.Random) -> DrawnFault:
-    """A fault of that kind; the hardware must admit it."""
+    """Return a fault of that kind; the hardware must admit it."""
     chassis = rng.choice([one for one in hardware.chassis if one.devices] or hardware.chassis)
     hosts = sorted({host for host in chassis.ports.values() if host})
     device = rng.choice(chassis.devices).id if chassis.devices else ""

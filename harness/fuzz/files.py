@@ -89,7 +89,8 @@ def write_finding(finding: FuzzFinding, player: Player, overrides: Sequence[str]
 
 
 def scenario_text(finding: FuzzFinding, player: Player, overrides: Sequence[str]) -> str:
-    """The scenario as it was read, and below it what befalls it; written out anew where that cannot stand below."""
+    """Return the scenario as it was read, and below it what befalls it; written out anew where that cannot stand
+    below."""
     base, plan = player.scenario, finding.plan
     assert base.path is not None
     text = base.path.read_text(encoding="utf-8")
@@ -127,7 +128,7 @@ def _block(added: Mapping[str, Any]) -> str:
 
 
 def _flow(value: Any) -> str:
-    """On one line; whole seconds as people write them."""
+    """Return it on one line; whole seconds as people write them."""
     if isinstance(value, Mapping):
         value = {key: _rounded(each) for key, each in value.items()}
     text = written_yaml(_rounded(value), flow=True, width=10**6)
@@ -139,8 +140,8 @@ def _rounded(value: Any) -> Any:
 
 
 def _beside(folder: Path, text: str) -> set[Path]:
-    """The files of the scenario's folder that it names, through the files that it includes; all Python files there
-    where it names a module."""
+    """Return the files of the scenario's folder that it names, through the files that it includes; all Python files
+    there where it names a module."""
     found: set[Path] = set()
     left = [text]
     while left:
@@ -170,7 +171,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def plan_of(document: Mapping[str, Any]) -> WorldPlan:
-    """A plan that was written down (``as_document``)."""
+    """Return a plan that was written down (``as_document``)."""
     choices = tuple(
         DrawnDisruption(each["kind"], tuple(each["entries"]), each["passing"]) for each in document["choices"]
     )
@@ -178,6 +179,6 @@ def plan_of(document: Mapping[str, Any]) -> WorldPlan:
 
 
 def as_document(plan: WorldPlan) -> dict[str, Any]:
-    """A plan, to be written down."""
+    """Return a plan, to be written down."""
     choices = [{"kind": each.kind, "entries": list(each.entries), "passing": each.passing} for each in plan.choices]
     return {"seed": plan.seed, "tail_s": plan.tail_s, "order": plan.order, "choices": choices}

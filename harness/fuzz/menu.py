@@ -44,7 +44,7 @@ class Moments(Struct, frozen=True):
     begins: tuple[tuple[str, float], ...] = (("", 0.0),)
 
     def draw(self, rng: random.Random) -> dict[str, Any]:
-        """A moment: a step that has a name, or the first one, and a time after it."""
+        """Return a moment: a step that has a name, or the first one, and a time after it."""
         name, began_s = rng.choice(self.begins)
         later_s = rng.choice((0.0, rng.uniform(0, 3), rng.uniform(0, 15), rng.uniform(0, LATEST_S)))
         if name:
@@ -65,7 +65,7 @@ class Menu(Struct, frozen=True):
 
     @classmethod
     def of(cls, scenario: Scenario, moments: Moments, without: Sequence[str] = ()) -> Menu:
-        """What that scenario's hardware, stack and objects let befall it."""
+        """Return what that scenario's hardware, stack and objects let befall it."""
         hardware = hardware_of(scenario)
         known = KnownNames(scenario, hardware, {})
         components = tuple(name for name in known.components if name not in _NEVER_KILLED)
@@ -73,7 +73,7 @@ class Menu(Struct, frozen=True):
         return cls(scenario, hardware, components, clients, _pods(scenario), moments, tuple(without))
 
     def kinds(self) -> list[str]:
-        """What may be drawn."""
+        """Return what may be drawn."""
         pooled = any(one.devices for one in self.hardware.chassis)
         faults = [f"fault {kind}" for kind in KINDS if admits(kind, self.hardware)]
         found = [
@@ -86,12 +86,13 @@ class Menu(Struct, frozen=True):
         return [kind for kind in found if not any(kind == no or kind.startswith(f"{no} ") for no in self.without)]
 
     def draw(self, kind: str, rng: random.Random) -> DrawnDisruption:
-        """A choice of that kind."""
+        """Return a choice of that kind."""
         word, _, rest = kind.partition(" ")
         return _DRAWN[word](self, rest, rng, self.moments.draw(rng))
 
     def plan(self, rng: random.Random) -> WorldPlan:
-        """A world: half of them of nothing but what passes, so that the scenario's own waits can be held against it."""
+        """Return a world: half of them of nothing but what passes, so that the scenario's own waits can be held against
+        it."""
         kinds = self.kinds()
         if rng.random() < 0.5:
             kinds = [kind for kind in kinds if _passes(kind)] or kinds
@@ -102,7 +103,7 @@ class Menu(Struct, frozen=True):
         return WorldPlan(self.scenario.seed, choices, tail_s, rng.choice((0, 0, 0, rng.randint(1, ORDERS))))
 
     def changed(self, plan: WorldPlan, rng: random.Random) -> WorldPlan:
-        """That world with one choice more, less, elsewhere or at another time."""
+        """Return that world with one choice more, less, elsewhere or at another time."""
         choices = list(plan.choices)
         how = rng.choice(("more", "less", "moved", "other"))
         if how == "more" or not choices:
@@ -124,7 +125,7 @@ def _passes(kind: str) -> bool:
 
 
 def _pods(scenario: Scenario) -> tuple[Mapping[str, Any], ...]:
-    """The pods that the scenario makes itself, as it writes them."""
+    """Return the pods that the scenario makes itself, as it writes them."""
     made = [*scenario.objects]
     for step in scenario.steps:
         made += [*(step.apply or ()), *(step.create or ())]
@@ -190,7 +191,7 @@ def _replace(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisr
 
 
 def _copy(menu: Menu, _: str, rng: random.Random, moment: Entry) -> DrawnDisruption:
-    """One more pod like one of the scenario's."""
+    """Return one more pod like one of the scenario's."""
     obj = copy.deepcopy(dict(rng.choice(menu.objects)))
     obj["metadata"] = {**obj["metadata"], "name": f"{obj['metadata']['name']}-copy-{rng.randint(1, 3)}"}
     return DrawnDisruption("copy", ({**moment, "apply": obj},), passing=False)

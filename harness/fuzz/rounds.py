@@ -78,7 +78,7 @@ class _Search(Struct):
 
 
 def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = WORLDS) -> FuzzRound:
-    """The ``number``-th round of that search, from 0 on, of so many worlds."""
+    """Return the ``number``-th round of that search, from 0 on, of so many worlds."""
     search, rng = _Search(menu, player, number * WORLDS), stream(seed, f"fuzz/{number}")
     while search.worlds < most:
         search.try_next(rng)
@@ -86,7 +86,7 @@ def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = W
 
 
 def crashes(lines: range, components: tuple[str, ...], at_once: int) -> Iterator[tuple[DrawnDisruption, ...]]:
-    """Every component restarted as each of those lines is written; or any two such crashes."""
+    """Yield every component restarted as each of those lines is written; or any two such crashes."""
     single = [
         DrawnDisruption(f"kill {component.partition('/')[0]}", ({"line": line, "restart": component},))
         for line in lines
@@ -96,7 +96,7 @@ def crashes(lines: range, components: tuple[str, ...], at_once: int) -> Iterator
 
 
 def play_all(menu: Menu, player: Player, number: int, choices: list[tuple[DrawnDisruption, ...]]) -> FuzzRound:
-    """A round of these worlds."""
+    """Return a round of these worlds."""
     search = _Search(menu, player, number * WORLDS)
     for each in choices:
         search.play(WorldPlan(menu.scenario.seed, each))

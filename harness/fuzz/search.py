@@ -61,7 +61,7 @@ def budget_of(text: str) -> FuzzBudget:
 
 
 def kinds_of(given: Sequence[str]) -> tuple[str, ...]:
-    """What ``--without`` takes: a kind of choice, or the kind of a fault.
+    """Return what ``--without`` takes: a kind of choice, or the kind of a fault.
 
     Raises BadInputError.
     """
@@ -111,7 +111,7 @@ Observe = Callable[[FuzzProgress], None]
 
 
 def target_of(scenario: Scenario, asked: FuzzOptions) -> FuzzTarget:
-    """The scenario with what may befall it.
+    """Return the scenario with what may befall it.
 
     Raises BadInputError for one that does not pass as it is, and where nothing is left to draw; RequirementError for
     one that is skipped.
@@ -196,7 +196,7 @@ class Search:
         return seconds is not None and time.monotonic() - self._began_s >= seconds
 
     def _plan(self) -> Sequence[Callable[[], FuzzRound]]:
-        """The rounds that are still to be played."""
+        """Return the rounds that are still to be played."""
         if self._asked.systematic:
             return self._systematic()
         size, budget = WORLDS, self._asked.budget.worlds
@@ -308,7 +308,7 @@ def _lost(number: int, reason: str) -> FuzzRound:
 
 
 def _joined(one: FuzzFinding, other: FuzzFinding) -> FuzzFinding:
-    """Two problems of one world: the one whose line comes first is what it is called by."""
+    """Return two problems of one world: the one whose line comes first is what it is called by."""
     first, second = sorted((one, other), key=lambda each: math.inf if each.problem.line is None else each.problem.line)
     also = (*first.also, second.problem, *second.also)
     return replace(first, also=also, worlds=min(one.worlds, other.worlds), shrunk=one.shrunk + other.shrunk)

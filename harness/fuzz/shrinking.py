@@ -43,7 +43,7 @@ class _Shrinking(Struct):
     worlds: int = 0
 
     def better(self, plan: WorldPlan) -> bool:
-        """Whether that world has the problem, too; it is the one at hand then."""
+        """Return whether that world has the problem, too; it is the one at hand then."""
         name = plan.key()
         if name in self.seen or self.worlds >= MOST:
             return False
@@ -77,7 +77,7 @@ class _Shrinking(Struct):
 
 
 def shrink(play: Callable[[WorldPlan], World], plan: WorldPlan, problem: Problem) -> Smallest:
-    """The smallest world that has that problem."""
+    """Return the smallest world that has that problem."""
     work = _Shrinking(play, problem.key, plan, problem)
     if plan.tail_s > TAIL_S:
         work.better(replace(plan, tail_s=TAIL_S))
@@ -91,7 +91,7 @@ def shrink(play: Callable[[WorldPlan], World], plan: WorldPlan, problem: Problem
 
 
 def simpler_than(choice: DrawnDisruption) -> Iterator[DrawnDisruption]:
-    """What says less or is rounder than that choice, the simplest first."""
+    """Yield what says less or is rounder than that choice, the simplest first."""
     entries = choice.entries
     if len(entries) == 2 and "kill" in entries[0] and "start" in entries[1]:
         when = {key: value for key, value in entries[0].items() if key in _WHEN}
@@ -113,7 +113,7 @@ def simpler_than(choice: DrawnDisruption) -> Iterator[DrawnDisruption]:
 
 
 def _plainer(entry: Any) -> Iterator[Any]:
-    """A fault with a parameter less."""
+    """Yield a fault with a parameter less."""
     spec = entry.get("fault", {}).get("add")
     for key in [key for key in spec or {} if key not in _NEEDED]:
         less = {name: value for name, value in spec.items() if name != key}

@@ -48,7 +48,7 @@ class Player(Struct, frozen=True):
     oracles: tuple[str, ...] = ()
 
     def scenario_of(self, plan: WorldPlan) -> Scenario:
-        """The scenario with all that befalls it."""
+        """Return the scenario with all that befalls it."""
         own = self.scenario
         added = tuple(Disruption.model_validate(entry) for entry in plan.entries)
         return own.model_copy(
@@ -64,11 +64,11 @@ class Player(Struct, frozen=True):
         )
 
     def judged_by(self, plan: WorldPlan) -> str:
-        """What decides in that world."""
+        """Return what decides in that world."""
         return "waits" if self.waits and plan.passing else "laws"
 
     def quiet_s(self, plan: WorldPlan) -> float:
-        """How long that world must be quiet at its end: only where nothing lasts."""
+        """Return how long that world must be quiet at its end: only where nothing lasts."""
         return max(self.scenario.quiet, QUIET_S) if plan.passing else self.scenario.quiet
 
     def run(self, plan: WorldPlan) -> Run:
@@ -83,7 +83,7 @@ class Player(Struct, frozen=True):
         )
 
     def moments(self) -> tuple[Run, Moments]:
-        """The scenario as it is, judged by all of its checks, and when its steps began."""
+        """Return the scenario as it is, judged by all of its checks, and when its steps began."""
         run = Engine(RunOptions()).attempt(self.scenario, self.scenario.seed)
         begun = [line for line in run.lines if line.layer == "step" and line.event == "begun"]
         first_s = begun[0].t if begun else 0.0
@@ -97,7 +97,7 @@ class Player(Struct, frozen=True):
 
 
 def problems_of(run: Run) -> Iterable[Problem]:
-    """What is wrong with a run, once each."""
+    """Return what is wrong with a run, once each."""
     result = run.result
     found: dict[str, Problem] = {}
     for violation in result.violations:
@@ -123,13 +123,13 @@ def _of_violation(violation: Mapping[str, Any]) -> Problem:
 
 
 def _sort_of(reason: str) -> str:
-    """A reason without what differs from world to world."""
+    """Return a reason without what differs from world to world."""
     return " ".join(reason.split("seen:")[0].split()[:6]).rstrip(":;")
 
 
 def features_of(lines: Sequence[Line]) -> frozenset[str]:
-    """What a run went through: which kinds of line came after which, and what was going on when each fault struck or
-    component ended."""
+    """Return what a run went through: which kinds of line came after which, and what was going on when each fault
+    struck or component ended."""
     found: set[str] = set()
     before = busy = ""
     for line in lines:

@@ -73,7 +73,7 @@ class Agreement(Invariant[ObservedState]):
             self._prepared.pop((host, claim, line.fields["driver"]), None)
 
     def _number_claimed(self, host: str, pod: str) -> int:
-        """How many devices are prepared on the host for the pod's claims."""
+        """Return how many devices are prepared on the host for the pod's claims."""
         return sum(
             number
             for (where, claim, _), number in self._prepared.items()
@@ -142,7 +142,7 @@ class Agreement(Invariant[ObservedState]):
 
 
 def at_the_end(state: ObservedState, table: Table, reports: Mapping[str, Sequence[PodDevices]]) -> Iterator[Breach]:
-    """Whether the last table and pod resources (by host) say of every live container what was heard before."""
+    """Yield whether the last table and pod resources (by host) say of every live container what was heard before."""
     now = {row["gpuid"]: row for rows in table.values() for row in rows.values()}
     for holding in state.world.all_holdings():
         for gpuid in holding.devices:

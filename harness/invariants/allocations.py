@@ -44,7 +44,7 @@ class _Announced:
         return self._healthy
 
     def was_healthy(self, bound: Line, allocated: Line) -> frozenset[str]:
-        """What may have been chosen from for a pod that was bound and allocated by those lines."""
+        """Return what may have been chosen from for a pod that was bound and allocated by those lines."""
         if self.before is None or bound.number > self.line.number or allocated.t - self.line.t > CALL_S:
             return self.healthy
         return self.healthy.union(self.before.fields["healthy"])

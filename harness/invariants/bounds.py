@@ -36,7 +36,7 @@ class Bounds(Struct, frozen=True):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The bounds of the harness's own laws."""
+        """Return the bounds of the harness's own laws."""
         return _names(cls)
 
     @classmethod
@@ -54,7 +54,7 @@ class Bounds(Struct, frozen=True):
         return cls(**{name: value for name, value in given.items() if name not in theirs}, systems=theirs)
 
     def named(self, name: str) -> float | None:
-        """A bound by its name, whoever declares it.
+        """Return a bound by its name, whoever declares it.
 
         Raises KeyError for one that nobody declares.
         """

@@ -60,12 +60,12 @@ class DeclaredFault(Struct):
         return int(self.spec.get("skip", 0))
 
     def is_over(self, t: float) -> bool:
-        """Whether it has fired as often as it may, or its time is over."""
+        """Return whether it has fired as often as it may, or its time is over."""
         spent = self.count is not None and self.fired >= self.count
         return spent or t > self.added.t + float(self.spec.get("expires_s") or math.inf)
 
     def is_about(self, line: Line) -> bool:
-        """Whether the device of that line is one that it looks at."""
+        """Return whether the device of that line is one that it looks at."""
         return self.spec.get("device") in (None, line.fields["device"], line.fields["gpuid"])
 
 
@@ -79,15 +79,15 @@ class DeclaredFaults:
         self._mute: set[str] = set()
 
     def at(self, actor: str) -> Mapping[str, DeclaredFault]:
-        """Those in place there; none where nothing is claimed."""
+        """Return those in place there; none where nothing is claimed."""
         return self.known.get(actor, {}) if self.known and actor not in self._mute else {}
 
     def is_mute(self, actor: str) -> bool:
-        """Whether nothing is claimed of that chassis."""
+        """Return whether nothing is claimed of that chassis."""
         return actor in self._mute
 
     def of(self, line: Line) -> DeclaredFault | None:
-        """The fault that a line of the layer ``fault`` is about."""
+        """Return the fault that a line of the layer ``fault`` is about."""
         return self.known.get(line.actor, {}).get(str(line.fields["fault"]))
 
     def take(self, line: Line) -> None:

@@ -24,7 +24,7 @@ class Doubts:
             self._held = [held for held in self._held if (held[0].actor, held[0].t) != (by.actor, by.t)]
 
     def settled(self, t: float) -> Iterator[Breach]:
-        """Those that nothing has explained in their moment, before ``t``; they are held no more."""
+        """Yield those that nothing has explained in their moment, before ``t``; they are held no more."""
         if self._held:
             held, self._held = self._held, [each for each in self._held if each[0].t >= t]
             yield from (breach for line, breach in held if line.t < t)

@@ -16,7 +16,7 @@ from mews.systems import registry
 
 
 def laws() -> list[tuple[Any, str]]:
-    """Each law and the system that it is judged with ("": always), by number."""
+    """Return each law and the system that it is judged with ("": always), by number."""
     own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded, Vocabulary)]
     for name, system in registry.usable().items():
         judged = (*system.judging.invariants(), *system.judging.laws(system.configure(system.options(), Facility())))
@@ -25,7 +25,7 @@ def laws() -> list[tuple[Any, str]]:
 
 
 def invariants() -> Iterator[CatalogueEntry]:
-    """Each by the number that `expects` names it by, and where it is judged if not in every run."""
+    """Yield each by the number that `expects` names it by, and where it is judged if not in every run."""
     for law, system in laws():
         where = " (in virtual time, with the included components)" if getattr(law, "ours_alone", False) else ""
         yield CatalogueEntry(str(law.number), f"{law.name}{where}", system)

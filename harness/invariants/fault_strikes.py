@@ -165,7 +165,7 @@ class FaultStrikes(Invariant[ObservedState]):
 
 
 def _renamed(box: _Box, line: Line) -> Iterator[Breach]:
-    """A device whose UUID a fault sets has the one that the fault names."""
+    """Yield a device whose UUID a fault sets has the one that the fault names."""
     fault, finished_s = box.renamed.pop(line.fields["device"], (None, 0.0))
     wanted = None if fault is None or finished_s != line.t else fault.spec.get("uuid")
     if fault is not None and wanted is not None and line.fields["uuid"] != wanted:
@@ -180,13 +180,13 @@ def _admits(fault: DeclaredFault, kind: str, line: Line) -> bool:
 
 
 def _is_counted(fault: DeclaredFault) -> bool:
-    """Whether the journal shows all that it lets pass: reads have no lines. A lie that is none is not told."""
+    """Return whether the journal shows all that it lets pass: reads have no lines. A lie that is none is not told."""
     reads = "read" in ON_OPERATIONS.get(fault.kind, ()) and fault.spec.get("operation") is None
     return not (fault.skip and reads) and not (fault.kind == "lying-result" and fault.spec.get("says") is not None)
 
 
 def _answered(line: Line, fired: Sequence[tuple[Line, DeclaredFault | None]]) -> str:
-    """What is wrong with an answer in which no fault has a hand."""
+    """Return what is wrong with an answer in which no fault has a hand."""
     answer, truth = line.fields["answer"], line.fields["truth"]
     if fired or answer == str(truth).lower():
         return ""
@@ -194,7 +194,7 @@ def _answered(line: Line, fired: Sequence[tuple[Line, DeclaredFault | None]]) ->
 
 
 def _shown(line: Line, operation: _Operation) -> str:
-    """Which effect of the one known fault that fired does not show."""
+    """Return which effect of the one known fault that fired does not show."""
     if len(operation.fired) != 1 or operation.fired[0][1] is None:
         return ""
     fault, answer, truth = operation.fired[0][1], line.fields["answer"], line.fields["truth"]

@@ -102,7 +102,7 @@ class FaultWindows:
             self._windows += [_Window(number, None, since, line.t, (line.actor,)) for number in ABSENCE]
 
     def excused(self, invariant: int, t: float, device: str | None = None) -> bool:
-        """Whether a breach seen at that time may be a fault's doing."""
+        """Return whether a breach seen at that time may be a fault's doing."""
         if invariant in ABSENCE and self._down:
             return True
         windows = [window for window in self._of(invariant, device) if window.since <= t]
@@ -111,19 +111,20 @@ class FaultWindows:
         return invariant in MOMENTARY and any(self._lingers(window, t, device) for window in windows)
 
     def clock_from(self, invariant: int, since: float, device: str | None = None) -> float:
-        """When the clock of a bound starts that would start at ``since``: at the end of the last excuse after it."""
+        """Return when the clock of a bound starts that would start at ``since``: at the end of the last excuse after
+        it."""
         if invariant in ABSENCE and self._down:
             return FOREVER
         windows = (*self._of(invariant, device), *self._of(LATE, None))
         return max([since, *(window.until for window in windows if window.until > since)])
 
     def down(self) -> Sequence[str]:
-        """The components and chassis that are down, sorted."""
+        """Return the components and chassis that are down, sorted."""
         return sorted(self._down)
 
     def noticed_s(self, t: float) -> float:
-        """When the nodes know at the latest what was the case at ``t``: after the time that they take, without what
-        kept them from looking."""
+        """Return when the nodes know at the latest what was the case at ``t``: after the time that they take, without
+        what kept them from looking."""
         due, moved = t + self._notice_s, True
         while moved:
             moved = False
@@ -133,7 +134,7 @@ class FaultWindows:
         return FOREVER if any(since <= due for since in self._down.values()) else due
 
     def _lingers(self, window: _Window, t: float, device: str | None) -> bool:
-        """Whether the nodes may still go by what was, or a pod holds what it was given while they did."""
+        """Return whether the nodes may still go by what was, or a pod holds what it was given while they did."""
         noticed_s = self.noticed_s(window.until)
         if t <= noticed_s:
             return True
@@ -169,7 +170,8 @@ class FaultWindows:
                 window.until = t
 
     def _rearranged(self, line: Line) -> Iterator[str]:
-        """The devices that a further table (a reset, a restart) shows elsewhere, or as another one, than before."""
+        """Yield the devices that a further table (a reset, a restart) shows elsewhere, or as another one, than
+        before."""
         rows = {row["gpuid"]: row for row in line.fields["devices"].values()}
         for gpuid, known in self._world.devices.items():
             row = rows.get(gpuid, {})

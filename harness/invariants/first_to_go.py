@@ -57,7 +57,7 @@ class FirstToGo:
             state.is_ready, state.changed_s = line.fields["status"] == "True", line.t
 
     def deleted(self, owner: str, pod: str, others: Iterator[str], done: Line) -> Iterator[Breach]:
-        """A controller has deleted that pod of an owner that has these others as well."""
+        """Yield a controller has deleted that pod of an owner that has these others as well."""
         gone = self._pods.get(pod)
         if gone is None or not owner.startswith("replicaset/") or done.t - gone.changed_s <= SEEN_S:
             return

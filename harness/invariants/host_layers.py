@@ -90,7 +90,7 @@ class HostLayers(Invariant[ObservedState]):
         self._off.pop(line.actor, None)
 
     def _shows(self, line: Line, gpuid: str) -> Iterator[Breach]:
-        """What a line says of the device's health and number."""
+        """Yield what a line says of the device's health and number."""
         fields, what = line.fields, ""
         after: Line | None = self._lines.get((line.actor, gpuid))
         minor = fields.get("minor")
@@ -112,7 +112,7 @@ class HostLayers(Invariant[ObservedState]):
             )
 
     def _elsewhere(self, line: Line, gpuid: str) -> Iterator[Breach]:
-        """A device that comes up on one host while another has not let go of it."""
+        """Yield a device that comes up on one host while another has not let go of it."""
         for (actor, device), since in self._there.items():
             if device == gpuid and actor != line.actor and actor not in self._off:
                 what = f"{gpuid} comes up on {line.actor}, and {actor} still has it"
@@ -125,7 +125,7 @@ class HostLayers(Invariant[ObservedState]):
             self._off.pop(line.actor, None)
 
     def _on_nothing(self, line: Line, gpuid: str, state: ObservedState) -> Iterator[Breach]:
-        """A layer that comes up though the chassis, or the machine, has nothing below it."""
+        """Yield a layer that comes up though the chassis, or the machine, has nothing below it."""
         host, device, below = line.actor.partition("/")[2], state.world.devices.get(gpuid), self._off.get(line.actor)
         if below is not None:
             yield Breach(

@@ -79,7 +79,7 @@ class HostSights(Invariant[ObservedState]):
         self._owed.clear()
 
     def _is_dark(self, line: Line) -> bool:
-        """Whether the line is about a device whose link is down before and after it."""
+        """Return whether the line is about a device whose link is down before and after it."""
         down, gpuid = self._links_down.setdefault(line.actor, set()), line.fields.get("gpuid", "")
         if line.event in ("link-up", "inserted"):
             down.discard(gpuid)

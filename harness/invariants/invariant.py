@@ -40,17 +40,17 @@ class ObservedState(Struct, frozen=True):
     windows: FaultWindows = field(default_factory=FaultWindows)
 
     def bound_s(self, name: str) -> float | None:
-        """That bound of this run; None: no limit."""
+        """Return that bound of this run; None: no limit."""
         return self.bounds.named(name)
 
     def live_holdings(self) -> Sequence[ObservedHolding]:
-        """What the containers of live pods hold."""
+        """Return what the containers of live pods hold."""
         return tuple(self.world.all_holdings())
 
     def excused(self, invariant: int, t: float, device: str | None = None) -> bool:
-        """Whether a breach seen at that time may be a fault's doing."""
+        """Return whether a breach seen at that time may be a fault's doing."""
         return self.windows.excused(invariant, t, device)
 
     def clock_from(self, invariant: int, since: float, device: str | None = None) -> float:
-        """When the clock of a bound starts that would start at ``since``."""
+        """Return when the clock of a bound starts that would start at ``since``."""
         return self.windows.clock_from(invariant, since, device)

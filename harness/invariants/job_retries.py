@@ -47,7 +47,7 @@ class JobRetries:
                 del self._failures[owner]
 
     def made(self, owner: str, pod: str, made: Line) -> Iterator[Breach]:
-        """A controller has made that pod for that owner."""
+        """Yield a controller has made that pod for that owner."""
         if not owner.startswith("job/"):
             return
         self._owners[pod] = owner

@@ -212,17 +212,17 @@ class InvariantJudge:
             self._report(violation)
 
     def _next_to(self, line: Line) -> Line | None:
-        """The line that came directly after that one, where it is remembered."""
+        """Return the line that came directly after that one, where it is remembered."""
         return next((each for each in self._recent if each.number > line.number), None)
 
     def _first_after(self, t: float) -> Line | None:
-        """The first line after that moment, where the lines back to then are remembered."""
+        """Return the first line after that moment, where the lines back to then are remembered."""
         later = [line for line in self._recent if line.t > t + AT_ONCE_S]
         return later[0] if later and (len(later) < len(self._recent) or later[0].number == 0) else None
 
 
 def _distinct(theirs: Iterable[Invariant[Any]]) -> list[Invariant[Any]]:
-    """The systems' laws.
+    """Return the systems' laws.
 
     Raises ValueError for two of one number.
     """

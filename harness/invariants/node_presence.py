@@ -52,7 +52,7 @@ class NodePresence:
         return ""
 
     def is_away(self, node: str) -> bool:
-        """Whether nobody acts for the node."""
+        """Return whether nobody acts for the node."""
         place = self._places.get(node)
         return place is not None and bool(place.away)
 

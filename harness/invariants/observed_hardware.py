@@ -53,8 +53,8 @@ class DeviceList(Struct, frozen=True):
 
 
 def known_as(device: str, gpuids: Collection[str]) -> str:
-    """The one of these GPUIDs that a plugin's device ID means, else the ID itself: somebody else's device plugin may
-    call devices with or without the chassis' index."""
+    """Return the one of these GPUIDs that a plugin's device ID means, else the ID itself: somebody else's device plugin
+    may call devices with or without the chassis' index."""
     short = device.partition("-")[2]
     if device in gpuids or short in gpuids:
         return device if device in gpuids else short
@@ -63,8 +63,8 @@ def known_as(device: str, gpuids: Collection[str]) -> str:
 
 
 def slice_of(device: str) -> str:
-    """The UUID of the GPU of which a device is a time slice, "" for none: NVIDIA's device plugin calls slices UUID::N
-    (internal/rm/devices.go, ``AnnotatedID``)."""
+    """Return the UUID of the GPU of which a device is a time slice, "" for none: NVIDIA's device plugin calls slices
+    UUID::N (internal/rm/devices.go, ``AnnotatedID``)."""
     whole, _, number = device.rpartition("::")
     return whole if number.isdecimal() else ""
 
@@ -139,16 +139,16 @@ class ObservedHardware(Struct):
         return device if device in self.devices else next(by_uuid, device)
 
     def all_holdings(self) -> Iterator[ObservedHolding]:
-        """What live containers hold, by the word of their kubelets and of the systems."""
+        """Yield what live containers hold, by the word of their kubelets and of the systems."""
         yield from (each for each in self.holdings.values() if self.is_used(each))
         yield from self.declared.values()
 
     def is_used(self, holding: ObservedHolding) -> bool:
-        """Whether its pod uses what its kubelet gave it: some do not, by the word of their system."""
+        """Return whether its pod uses what its kubelet gave it: some do not, by the word of their system."""
         return (holding.uid, holding.resource) not in self._unused
 
     def holders(self, gpuid: str) -> Iterator[ObservedHolding]:
-        """The live containers that hold the device."""
+        """Yield the live containers that hold the device."""
         for holding in self.all_holdings():
             if gpuid in holding.devices or gpuid in holding.parts_of:
                 yield holding
@@ -252,7 +252,7 @@ class ObservedHardware(Struct):
                 self._end(fields["uid"])
 
     def named(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """A plugin's device IDs as GPUIDs (``known_as``)."""
+        """Return a plugin's device IDs as GPUIDs (``known_as``)."""
         return tuple(each if each in self.devices else self._known_as(each) for each in ids)
 
     def _known_as(self, device: str) -> str:

@@ -33,8 +33,8 @@ _LOOK_EVERY_S = 0.25
 
 
 def _on_a_busy_machine(bounds: Bounds) -> float | None:
-    """In wall-clock time the machine is part of what a pod waits for: ten times as long, up to the bound that holds
-    where nobody says another."""
+    """Return it in wall-clock time the machine is part of what a pod waits for: ten times as long, up to the bound that
+    holds where nobody says another."""
     given_s, most_s = bounds.scheduled_s, Bounds().scheduled_s
     return given_s if given_s is None or most_s is None else max(given_s, min(10 * given_s, most_s))
 
@@ -145,7 +145,7 @@ class Oracle:
         self._judge.on_objects(elapsed_s, ClusterObjects(nodes, pods, self._cluster.clock.now()))
 
     async def _settled(self, look: Callable[[], Awaitable[list[Breach]]]) -> list[Breach]:
-        """What a look finds, after everything that lags had its moment to follow."""
+        """Return what a look finds, after everything that lags had its moment to follow."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._judge.state.bounds.settle_s
         found = await look()

@@ -77,8 +77,8 @@ class Orderly(Invariant[ObservedState]):
         self._causes.setdefault(gpuid, []).append((t, foreign))
 
     def _is_explained(self, gpuid: str, t: float, lag_s: float) -> bool:
-        """Whether the last thing that happened to the device by then was no operation. Where lines may lag, anything
-        of that kind about that time will do."""
+        """Return whether the last thing that happened to the device by then was no operation. Where lines may lag,
+        anything of that kind about that time will do."""
         causes = self._causes.get(gpuid, [])
         before = [foreign for at, foreign in causes if at <= t]
         about = lag_s > 0 and any(foreign and abs(at - t) <= lag_s for at, foreign in causes)

@@ -136,7 +136,7 @@ class Placements(Invariant[ObservedState]):
                 yield Breach((uid, resource, str(line.number)), what, line, after=self._changed.get(enough[0]))
 
     def _surely_free(self, node: str, resource: str, uid: str, t: float) -> Decimal:
-        """What of it is free there whatever the scheduler has seen of the last moments."""
+        """Return what of it is free there whatever the scheduler has seen of the last moments."""
         offered = self._offered[node].get(resource, Decimal(0))
         at_s, before = self._before.get((node, resource), (-_LATE_S, offered))
         if t - at_s < _LATE_S:

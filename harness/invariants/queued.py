@@ -48,7 +48,7 @@ class _Management(Struct):
     finished: Line | None = None
 
     def oldest(self) -> _Open | None:
-        """The one that is in progress."""
+        """Return the one that is in progress."""
         return next(iter(self.queue.values()), None)
 
 

@@ -34,8 +34,8 @@ def computed_bounds(systems: Iterable[ConfiguredSystem], hardware: Hardware, spe
 
 
 def hardware_times(hardware: Hardware, speed: float) -> HardwareTimes:
-    """The longest that hardware takes by its profiles, in seconds of a clock of which one holds ``speed`` emulated
-    ones."""
+    """Return the longest that hardware takes by its profiles, in seconds of a clock of which one holds ``speed``
+    emulated ones."""
     chassis = [each.profile for each in hardware.chassis]
     hosts = [each.profile for each in hardware.hosts]
     unnoticed = [each.link.longest_s for each in hosts if not each.pciehp]
@@ -56,7 +56,7 @@ def _read_s(profile: ChassisProfile) -> float:
 
 
 def _attach_s(profile: ChassisProfile) -> float:
-    """By nature it may also lie, and take longer for it."""
+    """Return it by nature it may also lie, and take longer for it."""
     lying = [quirk for quirk in profile.quirks if hasattr(quirk.get("latency"), "longest_s")]
     lies_s: list[float] = [quirk["latency"].longest_s for quirk in lying]
     return max(profile.attach.longest_s, *lies_s, 0.0)

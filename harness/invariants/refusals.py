@@ -25,14 +25,14 @@ Refuses = Callable[[Object], bool]
 
 
 def insufficient(message: str) -> Iterator[tuple[int, str]]:
-    """Of how many nodes a refusal says that they lack which resource."""
+    """Yield those of how many nodes a refusal says that they lack which resource."""
     for count, resource in _INSUFFICIENT.findall(message.partition(_PREEMPTION)[0]):
         yield int(count), resource
 
 
 def unjust(message: str, pod: Object, objects: ClusterObjects, changed: Collection[str] = ()) -> str:
-    """The reason that a refusal gives for more nodes than it can hold for; "" for none. A pod without a node counts on
-    each of them, as it may be on its way there; a node that has changed may refuse for any reason."""
+    """Return the reason that a refusal gives for more nodes than it can hold for; "" for none. A pod without a node
+    counts on each of them, as it may be on its way there; a node that has changed may refuse for any reason."""
     for count, words, refuses in _claims(message.partition(_PREEMPTION)[0], pod, objects):
         may = sum(name in changed or refuses(node) for name, node in objects.nodes.items())
         if count > may:
@@ -79,8 +79,8 @@ def _taken(pod: Object, objects: ClusterObjects) -> dict[str, dict[str, Decimal]
 
 
 def misplaced(pod: Object, objects: ClusterObjects, changed: Collection[str] = ()) -> str:
-    """Why the node that a pod was just bound to is none for it; "" where it is one. A node that has changed may have
-    been open to it before."""
+    """Return why the node that a pod was just bound to is none for it; "" where it is one. A node that has changed may
+    have been open to it before."""
     node = objects.nodes.get(node_name_of(pod))
     if node is None:
         return ""

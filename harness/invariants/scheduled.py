@@ -90,7 +90,7 @@ class Scheduled(Invariant[ObservedState]):
         self._fits_since, self._looked = still, t
 
     def _waiting(self, objects: ClusterObjects) -> Iterator[Object]:
-        """Those that wait for a node. There are many looks at one pod, which is one object until it changes."""
+        """Yield those that wait for a node. There are many looks at one pod, which is one object until it changes."""
         before, self._judged = self._judged, {}
         for key, pod in objects.pods.items():
             known = before.get(key)
@@ -108,7 +108,7 @@ class Scheduled(Invariant[ObservedState]):
 
 
 def is_waiting(pod: Object, schedulers: Collection[str]) -> bool:
-    """Whether it waits for a node from one of these, by nothing that is not modelled here."""
+    """Return whether it waits for a node from one of these, by nothing that is not modelled here."""
     spec = pod.get("spec", {})
     if node_name_of(pod) or is_terminal(pod) or is_deleting(pod) or not _modelled(spec):
         return False
@@ -129,7 +129,7 @@ def _modelled(spec: Mapping[str, Any]) -> bool:
 
 
 def amounts_of(pod: Mapping[str, Any]) -> Amounts:
-    """What a pod takes of each resource, exactly, as the scheduler counts it; ``pods`` is 1.
+    """Return what a pod takes of each resource, exactly, as the scheduler counts it; ``pods`` is 1.
 
     The oracle reckons by itself, not by ``mews.kube.api.pod_requests``, so that a mistake there is found here.
     """
@@ -162,7 +162,7 @@ def _raise(total: Amounts, to: Amounts) -> Amounts:
 
 
 def _charged(pod: Mapping[str, Any], node: Object, state: ObservedState) -> Amounts:
-    """What a pod takes on that node, what that stands for, and what it is in other units."""
+    """Return what a pod takes on that node, what that stands for, and what it is in other units."""
     asked = amounts_of(pod)
     there = (node.get("status") or {}).get("allocatable") or {}
     for name, others in state.systems.stands_for.items():
@@ -196,7 +196,7 @@ def _fits(pod: Object, node: Object, free: Amounts, state: ObservedState, object
 def fits_but_for(
     resource: str, pod: Object, node: Object, free: Amounts, state: ObservedState, objects: ClusterObjects
 ) -> bool:
-    """Whether a pod fits a node, that resource aside; one that it is to get from a pool is never aside."""
+    """Return whether a pod fits a node, that resource aside; one that it is to get from a pool is never aside."""
     spec = pod.get("spec", {})
     if not (is_open(node, spec) and is_selected(node, spec)):
         return False
@@ -219,8 +219,8 @@ def fits_but_for(
 
 
 def _by_device(node: str, resource: str, objects: ClusterObjects, state: ObservedState) -> Decimal:
-    """What is left of the healthy devices in the plugin's list, which a node's status is to show: those that nobody
-    holds, less what is held of broken ones (``Stranded`` reports that)."""
+    """Return what is left of the healthy devices in the plugin's list, which a node's status is to show: those that
+    nobody holds, less what is held of broken ones (``Stranded`` reports that)."""
     shown = state.world.lists.get(node, {}).get(resource)
     if shown is None:
         return Decimal(0)
@@ -229,26 +229,26 @@ def _by_device(node: str, resource: str, objects: ClusterObjects, state: Observe
 
 
 def holdings_of(node: str, resource: str, state: ObservedState) -> Iterator[ObservedHolding]:
-    """What a kubelet gave to its live pods of a resource."""
+    """Return what a kubelet gave to its live pods of a resource."""
     held = state.world.holdings.values()
     return (each for each in held if each.host == node and each.resource == resource)
 
 
 def awaited(node: str, resource: str, objects: ClusterObjects, state: ObservedState) -> int:
-    """What the pods ask that are bound to a node and were given nothing yet."""
+    """Return what the pods ask that are bound to a node and were given nothing yet."""
     given = {each.uid for each in holdings_of(node, resource, state)}
     bound = (pod for pod in objects.pods.values() if node_name_of(pod) == node and uid_of(pod) not in given)
     return sum(int(amounts_of(pod).get(resource, Decimal(0))) for pod in bound if not is_terminal(pod))
 
 
 def is_open(node: Object, spec: Mapping[str, Any]) -> bool:
-    """Whether a node is ready and takes new pods of that spec."""
+    """Return whether a node is ready and takes new pods of that spec."""
     ready = condition_of(node, "Ready")
     return ready is not None and ready.get("status") == "True" and takes(node, spec)
 
 
 def takes(node: Object, spec: Mapping[str, Any]) -> bool:
-    """Whether a pod of that spec tolerates what keeps new pods from a node."""
+    """Return whether a pod of that spec tolerates what keeps new pods from a node."""
     own = node.get("spec") or {}
     hard = [taint for taint in own.get("taints") or () if taint.get("effect") in ("NoSchedule", "NoExecute")]
     hard += [_CORDONED] if own.get("unschedulable") else []
@@ -264,7 +264,7 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
-    """Whether a node is one that a pod of that spec asks for, by its selector and its affinity to nodes."""
+    """Return whether a node is one that a pod of that spec asks for, by its selector and its affinity to nodes."""
     labels = node["metadata"].get("labels") or {}
     if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -284,8 +284,8 @@ def _term(term: Mapping[str, Any], node: Object, labels: Mapping[str, str]) -> b
 
 
 def _pool_free(world: ObservedHardware, host: str, objects: ClusterObjects, resource: str) -> Decimal:
-    """How many of the pool's devices are, or could be brought, on this host: only those of chassis that it is cabled
-    to. A pod whose devices nobody has said yet may hold any of them."""
+    """Return how many of the pool's devices are, or could be brought, on this host: only those of chassis that it is
+    cabled to. A pod whose devices nobody has said yet may hold any of them."""
     pool = next((chassis.pool for chassis in world.chassis.values() if host in chassis.hosts), None)
     members = {name: chassis for name, chassis in world.chassis.items() if chassis.pool == pool}
     near = {name for name, chassis in members.items() if host in chassis.hosts}

@@ -98,5 +98,5 @@ class SilentNodes(Invariant[ObservedState]):
 
 
 def _due_s(gone: Line, state: ObservedState) -> float:
-    """When a node whose kubelet has gone must be called unknown."""
+    """Return when a node whose kubelet has gone must be called unknown."""
     return state.windows.clock_from(LATE, gone.t) + LATEST_S + 2 * state.bounds.lag_s

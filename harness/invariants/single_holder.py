@@ -50,7 +50,7 @@ def _given_twice(mine: ObservedHolding, state: ObservedState) -> Iterator[Breach
 
 
 def _known(mine: ObservedHolding, other: ObservedHolding, state: ObservedState) -> str:
-    """Why one of them has by a system what the other has by a kubelet, where that system is not to blame."""
+    """Return why one of them has by a system what the other has by a kubelet, where that system is not to blame."""
     by_system = [(each.uid, each.container, each.resource) in state.world.declared for each in (mine, other)]
     return "" if by_system[0] == by_system[1] else state.systems.outside_known
 

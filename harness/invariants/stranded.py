@@ -94,7 +94,7 @@ def _held_of(node: str, resource: str, shown: DeviceList, state: ObservedState) 
 
 
 def _whole(device: str, state: ObservedState) -> str:
-    """The device of which it is a part; itself where it is none."""
+    """Return the device of which it is a part; itself where it is none."""
     return next((whole for rule in state.systems.part_of if (whole := rule(device))), device)
 
 
@@ -116,8 +116,8 @@ def _kept_waiting(
 
 
 def _largest(node: str, resource: str, objects: ClusterObjects, state: ObservedState) -> int:
-    """What a pod can have of the healthy devices that nobody holds, and no bound pod is yet to get: of parts, those of
-    one device."""
+    """Return what a pod can have of the healthy devices that nobody holds, and no bound pod is yet to get: of parts,
+    those of one device."""
     held = {device for each in holdings_of(node, resource, state) for device in each.devices}
     free = [device for device in state.world.lists[node][resource].healthy if device not in held]
     wholes = Counter(_whole(device, state) for device in free)

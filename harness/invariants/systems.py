@@ -12,8 +12,8 @@ from mews.kube.system.configured import ConfiguredSystem
 def judged_systems(
     systems: Iterable[ConfiguredSystem], components: Collection[str], *, by_laws: bool = False
 ) -> JudgedSystems:
-    """What these systems declare; only schedulers that are among the running components are counted on. ``by_laws``:
-    laws alone judge, and nothing depends on the order of the steps."""
+    """Return what these systems declare; only schedulers that are among the running components are counted on.
+    ``by_laws``: laws alone judge, and nothing depends on the order of the steps."""
     systems = tuple(systems)
     schedulers = [DEFAULT_SCHEDULER] if DEFAULT_SCHEDULER in components else []
     for each in systems:
@@ -42,5 +42,5 @@ def judged_systems(
 
 
 def bounds_of(systems: Iterable[ConfiguredSystem]) -> dict[str, float | None]:
-    """The bounds of these systems' laws, at their defaults."""
+    """Return the bounds of these systems' laws, at their defaults."""
     return {name: bound for each in systems for name, bound in each.system.judging.bounds.items()}

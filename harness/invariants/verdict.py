@@ -26,9 +26,9 @@ class Violation(Struct, frozen=True):
     overdue: Line | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For the JSON report: ``first``, ``after`` and ``overdue`` are journal lines with their numbers; ``known`` is
-        there where a published system breaks the law by design, ``hasFailed`` where the law raised an exception,
-        ``overdue`` where something did not come in its time."""
+        """Return them for the JSON report: ``first``, ``after`` and ``overdue`` are journal lines with their numbers;
+        ``known`` is there where a published system breaks the law by design, ``hasFailed`` where the law raised an
+        exception, ``overdue`` where something did not come in its time."""
         document = {
             "invariant": self.invariant,
             "name": self.name,

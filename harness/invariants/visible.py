@@ -41,7 +41,7 @@ class Visible(Invariant[ObservedState]):
         return iter(())
 
     def _concerned(self, line: Line, state: ObservedState) -> Collection[str]:
-        """The hosts of which a line may change what holds."""
+        """Return the hosts of which a line may change what holds."""
         seen = state.world.seen
         if line.layer == "host" or (line.layer == "api" and line.actor.startswith("node/")):
             host = line.actor.partition("/")[2]
@@ -68,7 +68,7 @@ class Visible(Invariant[ObservedState]):
 
 
 def _wrong_on(host: str, state: ObservedState) -> Iterator[tuple[Key, Finding]]:
-    """What does not hold on a host now."""
+    """Yield what does not hold on a host now."""
     world = state.world
     seen = world.seen[host]
     healthy = [gpuid for gpuid, device in seen.items() if device.healthy]

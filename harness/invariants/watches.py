@@ -50,7 +50,7 @@ class Watches:
 
 
 def missing(plural: str, listed: Mapping[str, Object], seen: Mapping[str, Object]) -> Iterator[Breach]:
-    """What a list shows and a watch that had time to follow does not, or the other way round."""
+    """Yield what a list shows and a watch that had time to follow does not, or the other way round."""
     for key in sorted({*listed, *seen}):
         there, watched = version_of(listed.get(key, {})), version_of(seen.get(key, {}))
         if there > watched or key not in listed:

@@ -29,8 +29,8 @@ class NotLinearizable(Struct, frozen=True):
 
 
 def not_linearizable(calls: Iterable[LookupCall], start: Mapping[str, str | None]) -> list[NotLinearizable]:
-    """The first wrong answer of each device that has one, by device. ``start``: device -> port before the first call;
-    one that is not in it may be anywhere."""
+    """Return the first wrong answer of each device that has one, by device. ``start``: device -> port before the first
+    call; one that is not in it may be anywhere."""
     of: dict[str, list[LookupCall]] = {}
     for call in calls:
         of.setdefault(call.device, []).append(call)
@@ -62,7 +62,7 @@ def _first_wrong(calls: Sequence[LookupCall], starts: Sequence[str | None]) -> N
 
 
 def _until(calls: Sequence[LookupCall], t: float) -> list[LookupCall]:
-    """What had begun by then; what was not answered by then may still have any answer."""
+    """Return what had begun by then; what was not answered by then may still have any answer."""
     begun = (call for call in calls if call.begun_s <= t)
     return [
         call if call.ended_s <= t else replace(call, ended_s=UNKNOWN_END_S, answer=LookupAnswer.UNKNOWN)

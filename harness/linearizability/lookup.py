@@ -46,7 +46,8 @@ class LookupCall(Struct, frozen=True):
 
 
 def outcomes(call: LookupCall, port: str | None) -> tuple[str | None, ...]:
-    """The ports on which the device may be after that call, which found it on ``port``; none: its answer is wrong.
+    """Return the ports on which the device may be after that call, which found it on ``port``; none: its answer is
+    wrong.
 
     A device that is attached is not attached again: the chassis refuses that (contract chassis.md 3). A detach of one
     that is free is done.

@@ -15,9 +15,9 @@ Record = Mapping[str, Any]
 
 
 def calls_of(requests: Iterable[Record]) -> list[LookupCall]:
-    """The reads, attaches and detaches among them, of the dialects whose answers can be read (``READERS``); others are
-    left out. Devices are named ``<chassis>/<device>``, since two chassis may use one ID. A list is a read of each
-    device in it."""
+    """Return the reads, attaches and detaches among them, of the dialects whose answers can be read (``READERS``);
+    others are left out. Devices are named ``<chassis>/<device>``, since two chassis may use one ID. A list is a read of
+    each device in it."""
     return [call for each in requests if each["dialect"] in READERS for call in READERS[each["dialect"]](each)]
 
 

@@ -10,7 +10,7 @@ from mews.kube.api.resource_claims import ClaimNotMadeError, allocation_of, clai
 
 
 def claim_findings(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
-    """Which claims are missing, and which requests of those that are there find no devices."""
+    """Yield which claims are missing, and which requests of those that are there find no devices."""
     known = {name_of(claim): claim for claim in sight.claims if claim["metadata"].get("namespace") == sight.namespace}
     for entry in pod["spec"].get("resourceClaims") or ():
         try:

@@ -13,7 +13,7 @@ from mews.kube.client.port import KubeApi
 
 
 async def claim_sight(kube: KubeApi, scenario: Scenario, pod: Object | None) -> dict[str, Any]:
-    """The parts of a ``Sight`` that a pod with resource claims needs, none for others.
+    """Return the parts of a ``Sight`` that a pod with resource claims needs, none for others.
 
     Raises ApiError, UnavailableError.
     """

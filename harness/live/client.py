@@ -30,7 +30,7 @@ class SessionClient:
         self._token = session["token"]
 
     def get(self, path: str) -> Any:
-        """The answer to a GET.
+        """Return the answer to a GET.
 
         Raises ValueError for what is refused, NotAnsweringError.
         """
@@ -59,7 +59,7 @@ class SessionClient:
         self._ask("POST", "/v1/continue", {})
 
     def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The lines of the journal from that number on, as they are written; ends with the session.
+        """Yield the lines of the journal from that number on, as they are written; ends with the session.
 
         Raises ValueError for what is refused, NotAnsweringError.
         """
@@ -113,6 +113,6 @@ def session_of(folder: Path) -> dict[str, str]:
 
 
 def line_of(row: Mapping[str, Any]) -> Line:
-    """A line of the journal as the session's server has it."""
+    """Return a line of the journal as the session's server has it."""
     fields = {name: value for name, value in row.items() if name not in _COMMON}
     return Line(row["number"], row["t"], row["layer"], row["actor"], row["event"], fields)

@@ -64,12 +64,12 @@ class PodExplanation(Struct, frozen=True):
     sentences: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """As the session's server answers."""
+        """Return them as the session's server answers."""
         return {"pod": self.pod, "cause": self.cause, "sentences": list(self.sentences)}
 
 
 def explain(sight: ExplainedSight) -> PodExplanation:
-    """The findings, the nearest to the cause first; those of one cause keep their order."""
+    """Return the findings, the nearest to the cause first; those of one cause keep their order."""
     found = list(_unborn(sight) if sight.pod is None else _born(sight, sight.pod))
     found.sort(key=lambda finding: CAUSES.index(finding[0]))
     sentences = tuple(dict.fromkeys(sentence for _, sentence in found))
@@ -92,7 +92,7 @@ def _unborn(sight: ExplainedSight) -> Iterator[Finding]:
 
 
 def _of_one_family(owner: str, pod: str) -> bool:
-    """Whether they are one thing's: controllers name what they make by adding to their own name."""
+    """Return whether they are one thing's: controllers name what they make by adding to their own name."""
     return bool(owner) and (pod == owner or pod.startswith(f"{owner}-") or owner.startswith(f"{pod}-"))
 
 
@@ -171,7 +171,7 @@ def _cause_of(message: str) -> str:
 
 
 def _demand(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
-    """What it asks of a pool, against what the pool has."""
+    """Yield what it asks of a pool, against what the pool has."""
     for pool in sight.pools:
         wanted = request_of(pod, pool.resource)
         if not wanted:
@@ -245,7 +245,7 @@ def _node(sight: ExplainedSight, node: str) -> Iterator[Finding]:
 
 
 def _warnings(sight: ExplainedSight) -> Iterator[Finding]:
-    """The last warnings about the pod itself, one of a kind; what its scheduler says stands in its condition."""
+    """Yield the last warnings about the pod itself, one of a kind; what its scheduler says stands in its condition."""
     latest: dict[str, str] = {}
     for event in sight.events:
         about = event.get("involvedObject") or {}

@@ -24,7 +24,7 @@ class HaltedVerdict(Struct, frozen=True):
     t: float
 
     def as_dict(self) -> dict[str, Any]:
-        """As that of a session that goes on, but that nothing is said of what waits."""
+        """Return them as that of a session that goes on, but that nothing is said of what waits."""
         found = [{"invariant": int(line.actor), "t": line.t, **line.fields} for line in self.violations]
         first = f"invariant {found[0]['invariant']}: {found[0]['what']}" if found else "a stopped run, so far"
         return {
@@ -66,15 +66,15 @@ class HaltedSession:
         return await self._live.perform(given)
 
     async def status(self) -> dict[str, Any]:
-        """What is up, down and wrong."""
+        """Return what is up, down and wrong."""
         return {**await self._live.status(), "stopped_at": {"line": self._at.number, "t": self._at.t}}
 
     async def explain(self, namespace: str, name: str) -> PodExplanation:
-        """Why a pod waits."""
+        """Return why a pod waits."""
         return await self._live.explain(namespace, name)
 
     async def judged(self) -> HaltedVerdict:
-        """What the invariants have said so far."""
+        """Return what the invariants have said so far."""
         return HaltedVerdict(tuple(self.journal.find("invariant", "violated")), self.journal.elapsed_s)
 
     async def hardware(self) -> dict[str, Any]:
@@ -82,15 +82,15 @@ class HaltedSession:
         return await self._live.hardware()
 
     async def faults(self) -> list[StandingFault]:
-        """Those that were added and not cleared."""
+        """Return those that were added and not cleared."""
         return await self._live.faults()
 
     def about(self) -> dict[str, Any]:
-        """What it is, and what can be done to it."""
+        """Return what it is, and what can be done to it."""
         return self._live.about()
 
     async def snapshot(self, name: str) -> dict[str, Any]:
-        """No snapshot: it would be one of a cluster that goes on."""
+        """Return no snapshot: it would be one of a cluster that goes on."""
         self._refuse()
 
     async def restore(self, document: Any) -> list[str]:
@@ -98,7 +98,7 @@ class HaltedSession:
         self._refuse()
 
     def record(self, name: str) -> str:
-        """No recording: the scenario's file is there."""
+        """Return no recording: the scenario's file is there."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

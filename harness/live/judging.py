@@ -55,7 +55,7 @@ class SessionVerdict(Struct, frozen=True):
         return f"{found[0]}{more}" if found else "a live session, so far"
 
     def as_dict(self) -> dict[str, Any]:
-        """As the session's server answers."""
+        """Return them as the session's server answers."""
         return {
             "verdict": self.verdict,
             "reason": self.reason,
@@ -66,7 +66,7 @@ class SessionVerdict(Struct, frozen=True):
 
 
 def waiting(nodes: Sequence[Object], others: Sequence[Object], now_s: float) -> Iterator[str]:
-    """What is not as it should be: nodes, pods that are bound or go, and what users made beside pods.
+    """Yield what is not as it should be: nodes, pods that are bound or go, and what users made beside pods.
 
     A pod that no node has room for waits rightly; one that would fit is invariant 8's.
     """

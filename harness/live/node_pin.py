@@ -10,7 +10,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pinned(pod: Object, node: str) -> Object:
-    """The pod for that node; one that names its node does so already."""
+    """Return the pod for that node; one that names its node does so already."""
     made: Object = clone(pod)
     if made["spec"].get("nodeName"):
         return made
@@ -23,7 +23,7 @@ def pinned(pod: Object, node: str) -> Object:
 
 
 def unpinned(pod: Object, node: str) -> Object:
-    """The pod without the affinity that ``pinned`` gave it."""
+    """Return the pod without the affinity that ``pinned`` gave it."""
     made: Object = clone(pod)
     affinity = made["spec"].get("affinity") or {}
     required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED) or {}

@@ -35,6 +35,6 @@ class PackedObjects(MutableMapping[str, Object]):
 
 
 def identity_of(obj: Object) -> Object:
-    """The object with nothing but what says which it is."""
+    """Return the object with nothing but what says which it is."""
     names = ("name", "namespace", "uid", "resourceVersion")
     return {"metadata": {name: obj["metadata"][name] for name in names if name in obj["metadata"]}}

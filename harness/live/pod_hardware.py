@@ -11,7 +11,7 @@ from mews.kube.api.pod_requests import request_of
 
 
 def hardware_findings(sight: ExplainedSight, pod: Object) -> Iterator[Finding]:
-    """What goes on below it, where it asks for what is moved, or holds it."""
+    """Yield what goes on below it, where it asks for what is moved, or holds it."""
     wanted = [pool.resource for pool in sight.pools if request_of(pod, pool.resource)]
     moved = bool(wanted) and phase_of(pod) != "Running"
     node = node_name_of(pod) or _chosen(sight, pod)
@@ -31,7 +31,7 @@ def _state(fault: StandingFault) -> str:
 
 
 def _chosen(sight: ExplainedSight, pod: Object) -> str:
-    """The node that devices are brought to for it, "" while none is chosen."""
+    """Return the node that devices are brought to for it, "" while none is chosen."""
     return next((node for pool in sight.pools if (node := pool.chosen(pod))), "")
 
 
@@ -71,8 +71,8 @@ def _moves(sight: ExplainedSight, node: str) -> Iterator[Finding]:
 
 
 def _touches(sight: ExplainedSight, fault: StandingFault, node: str, *, moved: bool) -> bool:
-    """Whether the fault is of a device that the pod holds, or, while devices are moved for it and unless the fault has
-    ended, of its host or of a chassis of its pool."""
+    """Return whether the fault is of a device that the pod holds, or, while devices are moved for it and unless the
+    fault has ended, of its host or of a chassis of its pool."""
     side, _, place = fault.owner.partition("/")
     if fault.device is not None and fault.device in _held(sight):
         return True
@@ -88,13 +88,13 @@ def _touches(sight: ExplainedSight, fault: StandingFault, node: str, *, moved: b
 
 
 def _in_pool_of(sight: ExplainedSight, chassis: str, node: str) -> bool:
-    """Whether the chassis' devices may be brought to the node; where none is known for it, any may."""
+    """Return whether the chassis' devices may be brought to the node; where none is known for it, any may."""
     pools = {row.get("pool") for rows in sight.table.values() for row in rows.values() if row.get("host") == node}
     return not pools or any(row.get("pool") in pools for row in sight.table.get(chassis, {}).values())
 
 
 def _held(sight: ExplainedSight) -> set[str]:
-    """The devices of the pod, by every name that they go by."""
+    """Return the devices of the pod, by every name that they go by."""
     containers = sight.held.containers if sight.held else ()
     ids = {one for _, devices in containers for each in devices for one in each.device_ids}
     rows = ((device, row) for devices in sight.table.values() for device, row in devices.items())

@@ -32,11 +32,11 @@ class ProxySession:
         return self
 
     def exposing(self) -> Sequence[str]:
-        """No system."""
+        """Return no system."""
         return ()
 
     async def exposition(self, system: str) -> bytes:
-        """No measures."""
+        """Return no measures."""
         self._lacks(f"metrics of {system!r}")
 
     async def perform(self, given: Mapping[str, Any]) -> StepAnswer:
@@ -64,12 +64,12 @@ class ProxySession:
         return {**given, "fault": {"component": self._component, "add": fault["add"]}}
 
     async def faults(self) -> list[StandingFault]:
-        """Those that were added and not cleared."""
+        """Return those that were added and not cleared."""
         listed = {str(each["fault"]): each for each in self._faults.listed().get(self._component, ())}
         return [each.seen(listed.get(each.number, {})) for each in self._standing.faults.values()]
 
     async def status(self) -> dict[str, Any]:
-        """As that of a cluster, of which nothing is known."""
+        """Return them as that of a cluster, of which nothing is known."""
         return {
             **self.about(),
             "api": self._url,
@@ -83,7 +83,7 @@ class ProxySession:
         }
 
     def about(self) -> dict[str, Any]:
-        """What it is, and what can be done to it."""
+        """Return what it is, and what can be done to it."""
         return {
             "name": self.name,
             "cluster": "proxy",
@@ -95,11 +95,11 @@ class ProxySession:
         }
 
     async def snapshot(self, name: str) -> dict[str, Any]:
-        """No snapshot."""
+        """Return no snapshot."""
         self._lacks("snapshot")
 
     async def restore(self, document: Any) -> list[str]:
-        """No snapshot."""
+        """Return no snapshot."""
         self._lacks("snapshot")
 
     def go_on(self) -> None:
@@ -107,19 +107,19 @@ class ProxySession:
         raise ValueError("this session is not stopped; only `mews run --break-at` stops")
 
     async def explain(self, namespace: str, name: str) -> NoReturn:
-        """No explanation."""
+        """Raise no explanation."""
         self._lacks(f"explanation of pod {namespace}/{name}")
 
     def record(self, name: str) -> str:
-        """No recording."""
+        """Return no recording."""
         self._lacks("recording")
 
     async def judged(self) -> NoReturn:
-        """No verdict."""
+        """Raise no verdict."""
         self._lacks("verdict")
 
     async def hardware(self) -> dict[str, Any]:
-        """No hardware."""
+        """Return no hardware."""
         self._lacks("hardware")
 
     def _lacks(self, what: str) -> NoReturn:

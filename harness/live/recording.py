@@ -89,7 +89,7 @@ class RecordedAction(Struct, frozen=True):
 
 @cache
 def _ours() -> tuple[str, ...]:
-    """How the names begin under which components write: in process, and those of the systems in pods."""
+    """Return how the names begin under which components write: in process, and those of the systems in pods."""
     return ("mews-", *(f"{name}-" for name in registry.names()))
 
 
@@ -104,19 +104,19 @@ def users_managers(obj: Object) -> dict[str, Any]:
 
 
 def is_users(obj: Object) -> bool:
-    """Whether a user made it, rather than a component or the controller of something."""
+    """Return whether a user made it, rather than a component or the controller of something."""
     owners = obj.get("metadata", {}).get("ownerReferences") or ()
     return bool(users_managers(obj)) and not any(owner.get("controller") for owner in owners)
 
 
 def is_sessions(obj: Object) -> bool:
-    """Whether a user made it, by hand or by a step."""
+    """Return whether a user made it, by hand or by a step."""
     managers = {entry.get("manager") for entry in obj.get("metadata", {}).get("managedFields") or ()}
     return is_users(obj) or BY_STEPS in managers
 
 
 def sessions_fields(obj: Object) -> dict[str, Any]:
-    """What users and steps own of the object apart from its status, as ``fieldsV1`` has it."""
+    """Return what users and steps own of the object apart from its status, as ``fieldsV1`` has it."""
     found: dict[str, Any] = {}
     users = users_managers(obj)
     for entry in obj.get("metadata", {}).get("managedFields") or ():
@@ -131,7 +131,8 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def placement_of(node: Object) -> dict[str, Any]:
-    """What users made of a node: its labels of theirs, its taints but Kubernetes' own, whether it is cordoned."""
+    """Return what users made of a node: its labels of theirs, its taints but Kubernetes' own, whether it is
+    cordoned."""
     owned = sessions_fields(node).get("f:metadata", {}).get("f:labels", {})
     labels = {key: value for key, value in (node["metadata"].get("labels") or {}).items() if f"f:{key}" in owned}
     spec = _placement(node)["spec"]
@@ -139,7 +140,7 @@ def placement_of(node: Object) -> dict[str, Any]:
 
 
 def as_applied(obj: Object, resource: Resource) -> Object:
-    """The object as somebody could apply it: without what the server and the controllers put there."""
+    """Return the object as somebody could apply it: without what the server and the controllers put there."""
     made: Object = {"apiVersion": resource.api_version, "kind": resource.kind}
     made |= {key: clone(value) for key, value in obj.items() if key not in ("apiVersion", "kind", "status")}
     metadata = {key: value for key, value in made["metadata"].items() if key not in _OF_THE_SERVER}
@@ -157,7 +158,7 @@ def as_applied(obj: Object, resource: Resource) -> Object:
 
 
 def as_written(obj: Object, resource: Resource) -> Object:
-    """The object as its user wrote it, where kubectl left that in an annotation, else ``as_applied``."""
+    """Return the object as its user wrote it, where kubectl left that in an annotation, else ``as_applied``."""
     text = (obj["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
     try:
         written = json.loads(text) if text else None
@@ -221,7 +222,7 @@ def _without_assigned(kind: str, made: Object) -> None:
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """The JSON merge patch (RFC 7396) from one mapping to the other."""
+    """Return the JSON merge patch (RFC 7396) from one mapping to the other."""
     patch: dict[str, Any] = {}
     for key in sorted({*old, *new}):
         if key not in new:
@@ -238,7 +239,7 @@ def merge_patch(old: Any, new: Any) -> Any:
 
 
 def steps_for(resource: Resource, old: Object | None, new: Object | None) -> list[dict[str, Any]]:
-    """The steps by which a user got from one to the other; none where it was somebody else's doing."""
+    """Return the steps by which a user got from one to the other; none where it was somebody else's doing."""
     if new is not None and old is not None and uid_of(old) != uid_of(new):
         return [*steps_for(resource, old, None), *steps_for(resource, None, new)]
     if resource == NODES:
@@ -262,7 +263,7 @@ def _patch(resource: Resource, old: Object, new: Object, seen: Any) -> list[dict
 
 
 def _placement(node: Object) -> Object:
-    """What of a node operators change, without the taints that Kubernetes sets itself."""
+    """Return what of a node operators change, without the taints that Kubernetes sets itself."""
     spec, metadata = node.get("spec") or {}, node["metadata"]
     taints = [taint for taint in spec.get("taints") or () if not taint["key"].startswith("node.kubernetes.io/")]
     seen: Object = {"metadata": {"labels": metadata.get("labels") or {}}, "spec": {}}
@@ -341,7 +342,7 @@ class ObjectRecording:
             await feed.synced()
 
     def objects(self) -> list[tuple[Resource, Object]]:
-        """Those of users that are there now, apart from what was there at the start."""
+        """Return those of users that are there now, apart from what was there at the start."""
         return [
             (resource, obj)
             for resource, feed in self._feeds.items()
@@ -353,7 +354,7 @@ class ObjectRecording:
         ]
 
     def nodes(self) -> list[Object]:
-        """The nodes as they are now."""
+        """Return the nodes as they are now."""
         return list(self._feeds[NODES].objects.values()) if NODES in self._feeds else []
 
     async def _resources(self) -> list[Resource]:
@@ -407,5 +408,5 @@ def _is_recorded(resource: Resource) -> bool:
 
 
 def _one_version_each(resources: Sequence[Resource]) -> list[Resource]:
-    """The first served version of each; discovery has the preferred one first."""
+    """Return the first served version of each; discovery has the preferred one first."""
     return list({(each.group, each.plural): each for each in reversed(resources)}.values())

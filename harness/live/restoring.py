@@ -111,7 +111,7 @@ class Restoration:
     # The steps
 
     async def run(self) -> list[str]:
-        """Why it is not as it was, in the order in which it was tried; a step that is refused ends it."""
+        """Return why it is not as it was, in the order in which it was tried; a step that is refused ends it."""
         self._recording.restoring = True
         problems: list[str] = []
         try:
@@ -127,7 +127,7 @@ class Restoration:
         return problems
 
     async def _clear(self) -> Any:
-        """Nothing of users', no faults, all components there."""
+        """Yield nothing of users', no faults, all components there."""
         yield {"fault": {"clear": "all"}}
         for name in sorted(self._down()):
             yield {"start": name}
@@ -149,7 +149,7 @@ class Restoration:
             yield {"telemetry": {"set": {"all": "none"}}}
 
     def _down(self) -> list[str]:
-        """Those that are down; what was not killed is not harmed by a start."""
+        """Return those that are down; what was not killed is not harmed by a start."""
         return [name for name in self._cluster.components() if name in self._standing.down]
 
     async def _restore_hardware(self) -> Any:
@@ -181,7 +181,7 @@ class Restoration:
         return [{"fault": fault} for fault in self._snapshot.faults]
 
     async def _host_steps(self) -> list[StepFields]:
-        """What an operator does to get each device from how it is to how it was."""
+        """Return what an operator does to get each device from how it is to how it was."""
         with suppress(CapabilityError):
             views = await self._cluster.hardware.hosts()
             return [
@@ -276,7 +276,7 @@ def _pod_waits(pods: Sequence[PlacedPod]) -> Iterator[dict[str, Any]]:
 
 
 def _untouched(node: Object) -> dict[str, Any]:
-    """The patch that takes away what users made of the node; {} where that is nothing."""
+    """Return the patch that takes away what users made of the node; {} where that is nothing."""
     placed = placement_of(node)
     labels = dict.fromkeys(placed.get("labels", {}))
     spec: dict[str, Any] = {"unschedulable": None} if placed.get("unschedulable") else {}

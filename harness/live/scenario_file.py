@@ -33,8 +33,8 @@ def recorded_scenario(
     speed: float,
     ending: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The document. Times are those of the journal in wall-clock seconds; ``began_s`` is when the devices were there,
-    ``ending`` the checks that held at the end.
+    """Return the document. Times are those of the journal in wall-clock seconds; ``began_s`` is when the devices were
+    there, ``ending`` the checks that held at the end.
 
     Raises ValueError for a stack of which parts are the user's own programs.
     """
@@ -63,7 +63,7 @@ def recorded_scenario(
 
 
 def scenario_document(name: str, scenario: Scenario) -> dict[str, Any]:
-    """A session's hardware and stack as the beginning of a scenario file.
+    """Return a session's hardware and stack as the beginning of a scenario file.
 
     Raises ValueError for a stack of which parts are the user's own programs.
     """
@@ -84,7 +84,7 @@ def scenario_document(name: str, scenario: Scenario) -> dict[str, Any]:
 
 
 def stack_document(scenario: Scenario) -> dict[str, Any]:
-    """The stack as a file has it: systems beside its own keys, null for a default one that is left out."""
+    """Return the stack as a file has it: systems beside its own keys, null for a default one that is left out."""
     stack = scenario.stack
     own = stack.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"systems", "replace", "extenders"})
     systems = {
@@ -103,8 +103,8 @@ def _images(scenario: Scenario) -> dict[str, Any]:
 
 
 def checks_of(objects: Sequence[tuple[Resource, Object]], pools: Sequence[Pooled]) -> Iterator[dict[str, Any]]:
-    """What holds of users' objects now, where it is worth asserting: phases of pods with their devices, readiness and
-    conditions of what makes pods."""
+    """Yield what holds of users' objects now, where it is worth asserting: phases of pods with their devices, readiness
+    and conditions of what makes pods."""
     for resource, obj in objects:
         if resource.kind == "Pod":
             yield from _pod_checks(obj, pools)
@@ -149,6 +149,6 @@ def _conclusive_status(obj: Object) -> dict[str, Any]:
 
 
 def as_yaml(document: Mapping[str, Any], comment: str) -> str:
-    """The file."""
+    """Return the file."""
     text = written_yaml(dict(document))
     return f"# {comment}\n{text}"

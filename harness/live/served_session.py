@@ -14,7 +14,7 @@ class AsDict(Protocol):
     """What is shown as a JSON object."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The object."""
+        """Return the object."""
         ...
 
 
@@ -22,11 +22,11 @@ class Exposing(Protocol):
     """What measures itself for Prometheus."""
 
     def exposing(self) -> Sequence[str]:
-        """The systems whose measures ``exposition`` has."""
+        """Return the systems whose measures ``exposition`` has."""
         ...
 
     async def exposition(self, system: str) -> bytes:
-        """What the components of a system measure of themselves.
+        """Return what the components of a system measure of themselves.
 
         Raises ValueError, ConnectionError.
         """
@@ -54,7 +54,7 @@ class ServedSession(Protocol):
         ...
 
     async def snapshot(self, name: str) -> dict[str, Any]:
-        """All of it, to be restored."""
+        """Return all of it, to be restored."""
         ...
 
     async def restore(self, document: Any) -> list[str]:
@@ -66,15 +66,15 @@ class ServedSession(Protocol):
         ...
 
     async def explain(self, namespace: str, name: str) -> AsDict:
-        """Why a pod waits."""
+        """Return why a pod waits."""
         ...
 
     def record(self, name: str) -> str:
-        """A scenario of what was done."""
+        """Return a scenario of what was done."""
         ...
 
     async def judged(self) -> AsDict:
-        """What the invariants say."""
+        """Return what the invariants say."""
         ...
 
     async def hardware(self) -> dict[str, Any]:
@@ -82,13 +82,13 @@ class ServedSession(Protocol):
         ...
 
     async def status(self) -> dict[str, Any]:
-        """What is up, down and wrong."""
+        """Return what is up, down and wrong."""
         ...
 
     async def faults(self) -> list[StandingFault]:
-        """Those that were added and not cleared."""
+        """Return those that were added and not cleared."""
         ...
 
     def about(self) -> dict[str, Any]:
-        """What it is, and what can be done to it."""
+        """Return what it is, and what can be done to it."""
         ...

@@ -48,7 +48,7 @@ _SECURITY = {
 
 
 def shown(line: Line) -> dict[str, Any]:
-    """A line with its number."""
+    """Return a line with its number."""
     return {"number": line.number, **line.as_dict()}
 
 
@@ -110,7 +110,7 @@ class SessionServer:
         return {name: f"{self.url}/metrics/{name}" for name in self.session.cluster.exposing()}
 
     def _admit(self, request: web.BaseRequest, headers: Mapping[str, str]) -> str | None:
-        """All but the page itself, which holds no secrets, is for those who have the token."""
+        """Return all but the page itself, which holds no secrets, is for those who have the token."""
         if not request.path.startswith(("/v1/", "/metrics")) or bears(headers, self.token):
             return None
         return "Authorization: Bearer TOKEN is missing or wrong; ready.json has it under session"

@@ -147,7 +147,8 @@ class LiveSession:
                 raise ValueError(f"{dotted(place[2:])}: {value!r}: {wrong}")
 
     def _is_inserted(self, value: Any) -> bool:
-        """Whether that is a device, or a fault of one, that was put into a slot since the hardware file was read."""
+        """Return whether that is a device, or a fault of one, that was put into a slot since the hardware file was
+        read."""
         device = value.get("device") if isinstance(value, Mapping) else value
         return isinstance(device, str) and device in self._inserted
 
@@ -172,7 +173,7 @@ class LiveSession:
         return StepAnswer()
 
     async def snapshot(self, name: str) -> dict[str, Any]:
-        """The session now, as a file from which ``restore`` makes it again.
+        """Return the session now, as a file from which ``restore`` makes it again.
 
         Raises ValueError where that cannot be.
         """
@@ -215,7 +216,7 @@ class LiveSession:
         raise ValueError("this session is not stopped; only `mews run --break-at` stops")
 
     async def explain(self, namespace: str, name: str) -> PodExplanation:
-        """Why that pod waits, or where its devices are.
+        """Return why that pod waits, or where its devices are.
 
         Raises ApiError, UnavailableError.
         """
@@ -248,7 +249,7 @@ class LiveSession:
         )
 
     def record(self, name: str) -> str:
-        """What was done so far as a scenario file of that name, which replays it.
+        """Return what was done so far as a scenario file of that name, which replays it.
 
         Raises ValueError where that cannot be.
         """
@@ -266,7 +267,7 @@ class LiveSession:
         return as_yaml(document, f"{len(actions)} actions in {now_s:.0f} s on --cluster {self.cluster.name}")
 
     async def judged(self) -> SessionVerdict:
-        """What it has come to so far.
+        """Return what it has come to so far.
 
         Raises ApiError, UnavailableError.
         """
@@ -333,7 +334,7 @@ class LiveSession:
         }
 
     async def status(self) -> dict[str, Any]:
-        """What is up, what is down, what is wrong: for ``mews status``."""
+        """Return what is up, what is down, what is wrong: for ``mews status``."""
         kube, problem = self.cluster.kube, ""
         nodes: list[Object] = []
         pods: list[Object] = []
@@ -359,7 +360,7 @@ class LiveSession:
         }
 
     async def faults(self) -> list[StandingFault]:
-        """Those that were added and not cleared, as the hardware has them now; those that have ended say so."""
+        """Return those that were added and not cleared, as the hardware has them now; those that have ended say so."""
         listed: dict[tuple[str, str], Mapping[str, Any]] = {}
         with suppress(OSError, ValueError, RuntimeError):  # what is down cannot say how often it was struck
             for owner, found in (await self._listed()).items():
@@ -372,7 +373,7 @@ class LiveSession:
         return {**({} if api_faults is None else api_faults.listed()), **await self.cluster.hardware.faults()}
 
     def about(self) -> dict[str, Any]:
-        """What it is, and what can be done to it."""
+        """Return what it is, and what can be done to it."""
         from mews.emulator.host.faults.registry import HOST_FAULTS
         from mews.harness.api_faults.registry import API_FAULTS
 
@@ -397,7 +398,7 @@ class LiveSession:
 
 
 def step_of(given: Mapping[str, Any]) -> Step:
-    """The step of a JSON object.
+    """Return the step of a JSON object.
 
     Raises ValueError, in one line.
     """
@@ -434,6 +435,6 @@ def _places(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _is_alone(step: Step) -> bool:
-    """Whether the step goes one at a time; one that kills at a journal line waits for that line first."""
+    """Return whether the step goes one at a time; one that kills at a journal line waits for that line first."""
     component = step.kill or step.restart
     return step.action in ALONE and (component is None or component.at is None)

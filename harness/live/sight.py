@@ -54,7 +54,7 @@ class ExplainedSight(Struct, frozen=True):
 
 
 def ending_of(sight: ExplainedSight, component: str) -> str:
-    """How and when a component that is down ended."""
+    """Return how and when a component that is down ended."""
     line = sight.standing.down[component]
     cause = line.fields.get("cause")
     return f"{line.event} at {line.t:.1f} s{f' ({cause})' if cause else ''}"

@@ -91,11 +91,11 @@ class Snapshot(Model):
     left_out: tuple[str, ...] = ()
 
     def objects(self) -> list[Object]:
-        """All of them."""
+        """Return all of them."""
         return [*self.early, *(pod.object for pod in self.pods), *self.others, *self.late]
 
     def as_scenario(self) -> Scenario:
-        """Its hardware and stack, as a scenario without steps.
+        """Return its hardware and stack, as a scenario without steps.
 
         Raises ScenarioError.
         """
@@ -116,7 +116,7 @@ Snapshot.model_rebuild()
 
 
 def read_snapshot(document: Any) -> Snapshot:
-    """The snapshot of a parsed file.
+    """Return the snapshot of a parsed file.
 
     Raises ValueError, in one line.
     """
@@ -144,7 +144,7 @@ def snapshot_document(
     down: Sequence[str],
     left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The file of what is seen now.
+    """Return the file of what is seen now.
 
     Raises ValueError for a stack of which parts are the user's own programs.
     """
@@ -183,7 +183,7 @@ def snapshot_document(
 
 
 def as_made(obj: Object, resource: Resource) -> Object:
-    """The object as its users made it: without what server, schedulers, controllers and components put there."""
+    """Return the object as its users made it: without what server, schedulers, controllers and components put there."""
     made = as_applied(obj, resource)
     owned = sessions_fields(obj)
     for name in ("annotations", "labels"):
@@ -224,7 +224,7 @@ def _why_not(resource: Resource, obj: Object) -> str:
 
 
 def _readiness(resource: Resource, obj: Object) -> Iterator[dict[str, Any]]:
-    """What is awaited of it when it is made again: so many replicas, or that it runs."""
+    """Yield what is awaited of it when it is made again: so many replicas, or that it runs."""
     status = obj.get("status") or {}
     counts = {key: status[key] for key in _COUNTS if status.get(key)}
     running = [each for each in ("Running", "Available") if (condition_of(obj, each) or {}).get("status") == "True"]
@@ -260,7 +260,8 @@ def _settings(
 
 
 def _standing(faults: Mapping[str, Sequence[Mapping[str, Any]]], missing: list[str]) -> Iterator[dict[str, Any]]:
-    """Those that can still strike, with as many strikes as are left, and those that last until they are cleared."""
+    """Yield those that can still strike, with as many strikes as are left, and those that last until they are
+    cleared."""
     from mews.emulator.host.faults.registry import HOST_FAULTS
     from mews.harness.api_faults.registry import API_FAULTS
 

@@ -30,7 +30,7 @@ def write_snapshot(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def load_snapshot(path: Path) -> dict[str, Any]:
-    """The document of a file, as far as it can be judged without a session.
+    """Return the document of a file, as far as it can be judged without a session.
 
     Raises ValueError, in one line.
     """

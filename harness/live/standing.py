@@ -36,7 +36,7 @@ class StandingFault(Struct, frozen=True):
         return self.expired or self.left == 0
 
     def seen(self, listed: Mapping[str, Any]) -> StandingFault:
-        """The same with what the hardware says of it now."""
+        """Return the same with what the hardware says of it now."""
         return replace(
             self,
             fired=int(listed.get("fired", self.fired)),
@@ -46,7 +46,7 @@ class StandingFault(Struct, frozen=True):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As the session's server shows it."""
+        """Return them as the session's server shows it."""
         return {
             "owner": self.owner,
             "fault": self.number,

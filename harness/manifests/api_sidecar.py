@@ -14,7 +14,7 @@ _MOUNT: Object = {"name": SIDECAR, "mountPath": SIDECAR_FOLDER}
 
 
 def with_sidecar(spec: StackSpec, component: str, pod: Object) -> Object:
-    """The pod of a component whose API may have faults: the proxy runs before the component does, which finds a
+    """Return the pod of a component whose API may have faults: the proxy runs before the component does, which finds a
     kubeconfig for it. Other components' pods stay as they are."""
     if component not in spec.struck:
         return pod

@@ -31,26 +31,26 @@ _TLS_FOLDER = "/etc/mews-tls"
 
 
 def endpoint(namespace: str, number: int, *, secure_after: int | None = None) -> str:
-    """Where the chassis of that place in the inventory answers the components of the namespace; ``secure_after``: under
-    TLS, whose ports follow those of so many chassis."""
+    """Return where the chassis of that place in the inventory answers the components of the namespace;
+    ``secure_after``: under TLS, whose ports follow those of so many chassis."""
     scheme, port = ("http", 0) if secure_after is None else ("https", secure_after)
     return f"{scheme}://{host_name(namespace)}:{CHASSIS_PORT + port + number}"
 
 
 def host_name(namespace: str) -> str:
-    """By which the components call the chassis."""
+    """Return it by which the components call the chassis."""
     return f"chassis.{namespace}.svc"
 
 
 def token(spec: StackSpec) -> Object:
-    """The Secret with the token of the back doors."""
+    """Return the Secret with the token of the back doors."""
     data = {"token": base64.b64encode(spec.token.encode()).decode()}
     made = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata(TOKEN_SECRET, "chassis", spec.namespace)}
     return {**made, "type": "Opaque", "data": data}
 
 
 def certificate(spec: StackSpec) -> list[Object]:
-    """The Secret with the certificate under which the chassis speak TLS, and a ConfigMap of what to trust."""
+    """Return the Secret with the certificate under which the chassis speak TLS, and a ConfigMap of what to trust."""
     if spec.certificate is None:
         return []
     files = {"tls.crt": spec.certificate.certificate, "tls.key": spec.certificate.key}
@@ -61,13 +61,13 @@ def certificate(spec: StackSpec) -> list[Object]:
 
 
 def hardware(spec: StackSpec) -> Object:
-    """The inventory, as chassis and hosts read it."""
+    """Return the inventory, as chassis and hosts read it."""
     text = written_yaml(dict(spec.hardware))
     return config_map(HARDWARE, "chassis", spec.namespace, {"hardware.yaml": text})
 
 
 def service(spec: StackSpec) -> Object:
-    """Two ports for each chassis, and that of control."""
+    """Return two ports for each chassis, and that of control."""
     ports = [
         {"name": f"chassis-{number}", "port": CHASSIS_PORT + number, "targetPort": CHASSIS_PORT + number}
         for number in range(2 * len(spec.facility.chassis))  # those in plain HTTP, then those under TLS
@@ -78,7 +78,7 @@ def service(spec: StackSpec) -> Object:
 
 
 def pod(spec: StackSpec) -> Object:
-    """One server for all chassis."""
+    """Return one server for all chassis."""
     argv = ["-m", "mews.emulator.serve", "--hardware", "/etc/mews/hardware.yaml", "--state", "/var/lib/mews/table"]
     argv += ["--listen", f"0.0.0.0:{CHASSIS_PORT}", "--consecutive", "--control", f"0.0.0.0:{CONTROL_PORT}"]
     for name in (host_name(spec.namespace), *spec.allow_hosts):  # the first: by which the components call it

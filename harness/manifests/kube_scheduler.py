@@ -15,8 +15,8 @@ def configuration(
     connection: Mapping[str, Any] = MappingProxyType({}),
     plugin_args: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """A KubeSchedulerConfiguration of one scheduler that is alone; ``connection`` is more of its clientConnection,
-    ``plugin_args`` the arguments of plugins by name."""
+    """Return a KubeSchedulerConfiguration of one scheduler that is alone; ``connection`` is more of its
+    clientConnection, ``plugin_args`` the arguments of plugins by name."""
     profile = {
         "schedulerName": "default-scheduler",
         "pluginConfig": [{"name": name, "args": dict(args)} for name, args in plugin_args.items()],
@@ -32,8 +32,8 @@ def configuration(
 
 
 def extender_place(url: str, authority: str | None, server_name: str) -> dict[str, Any]:
-    """Where an extender is, as its entry says it: under TLS, where ``authority`` (PEM) has signed its certificate for
-    that name."""
+    """Return where an extender is, as its entry says it: under TLS, where ``authority`` (PEM) has signed its
+    certificate for that name."""
     if authority is None:
         return {"urlPrefix": url}
     trusted = {"caData": base64.b64encode(authority.encode()).decode(), "serverName": server_name}
@@ -41,7 +41,8 @@ def extender_place(url: str, authority: str | None, server_name: str) -> dict[st
 
 
 def at_address(entry: Mapping[str, Any], address: str) -> dict[str, Any]:
-    """The entry for a scheduler that has no DNS: by the service's address, whose certificate still bears its name."""
+    """Return the entry for a scheduler that has no DNS: by the service's address, whose certificate still bears its
+    name."""
     url = urlsplit(str(entry["urlPrefix"]))
     shown = f"[{address}]" if ":" in address else address
     return {**entry, "urlPrefix": url._replace(netloc=f"{shown}:{url.port}").geturl()}

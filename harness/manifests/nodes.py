@@ -50,17 +50,17 @@ def node_folder_volumes(folders: Sequence[str], name: str = "node") -> list[Obje
 
 
 def node_folder_mounts(folders: Sequence[str], name: str = "node") -> list[Object]:
-    """Where a container has them: at the same places."""
+    """Return where a container has them: at the same places."""
     return [{"name": f"{name}-{number}", "mountPath": path} for number, path in enumerate(folders)]
 
 
 def node_name_env() -> Object:
-    """The name of the pod's node, as a component that runs on each is told it."""
+    """Return the name of the pod's node, as a component that runs on each is told it."""
     return {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
 
 
 def agent_pod(spec: StackSpec) -> Object:
-    """The pod that has nothing else."""
+    """Return the pod that has nothing else."""
     return {
         "automountServiceAccountToken": False,
         "containers": [agent(spec), host(spec)],
@@ -69,7 +69,7 @@ def agent_pod(spec: StackSpec) -> Object:
 
 
 def node_volumes(spec: StackSpec) -> list[Object]:
-    """Those of agent and host."""
+    """Return those of agent and host."""
     return [
         RUN,
         *FOLDERS,
@@ -125,8 +125,8 @@ def host(spec: StackSpec) -> Object:
 
 
 def _for_foreign_driver() -> Object:
-    """A driver of the user's looks for the files once, when it starts: they are there by then. It takes nothing but
-    real device nodes, so that the host must make some."""
+    """Return a driver of the user's looks for the files once, when it starts: they are there by then. It takes nothing
+    but real device nodes, so that the host must make some."""
     return {
         "readinessProbe": {"tcpSocket": {"port": HOST_PORT}, "periodSeconds": 1},
         "securityContext": {**ON_NODE, "capabilities": {"drop": ["ALL"], "add": ["MKNOD"]}},

@@ -41,7 +41,7 @@ def labels(component: str) -> Object:
 
 
 def metadata(name: str, component: str, namespace: str | None = None, **annotations: str) -> Object:
-    """An object's metadata; ``namespace`` None for what has none."""
+    """Return an object's metadata; ``namespace`` None for what has none."""
     made: Object = {"name": name, "labels": labels(component)}
     if namespace is not None:
         made["namespace"] = namespace
@@ -51,23 +51,23 @@ def metadata(name: str, component: str, namespace: str | None = None, **annotati
 
 
 def config_map(name: str, component: str, namespace: str, data: Mapping[str, str]) -> Object:
-    """A ConfigMap of files."""
+    """Return a ConfigMap of files."""
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, component, namespace)}
     return {**made, "data": dict(data)}
 
 
 def config_volume(config: str, name: str = "config") -> Object:
-    """A volume of that ConfigMap."""
+    """Return a volume of that ConfigMap."""
     return {"name": name, "configMap": {"name": config}}
 
 
 def container_name(component: str) -> str:
-    """Of a component's container: a DNS label, which the name of a component in a stack need not be."""
+    """Return that of a component's container: a DNS label, which the name of a component in a stack need not be."""
     return component.replace(".", "-")
 
 
 def kept(argv: Sequence[str]) -> list[str]:
-    """A component's command, under the keeper through which a harness kills it."""
+    """Return a component's command, under the keeper through which a harness kills it."""
     return ["python3", "-m", "mews.harness.clusters.real.supervisor", "python3", *argv]
 
 
@@ -75,12 +75,13 @@ _KEEPER = "/opt/mews/lib/mews/harness/clusters/real/supervisor.py"
 
 
 def kept_program(argv: Sequence[str]) -> list[str]:
-    """The same for a program of the user's: neither its folder nor its environment changes what the keeper is."""
+    """Return the same for a program of the user's: neither its folder nor its environment changes what the keeper
+    is."""
     return ["python3", "-P", _KEEPER, *argv]
 
 
 def volume_file(name: str, path: str) -> Object:
-    """A read-only mount."""
+    """Return a read-only mount."""
     return {"name": name, "mountPath": path, "readOnly": True}
 
 
@@ -89,5 +90,5 @@ RUN_MOUNT = {"name": "run", "mountPath": "/run/mews"}
 
 
 def token_env(name: str = "MEWS_CONTROL_TOKEN") -> Object:
-    """The token of the back doors, as the Secret has it; also the password of the first Redfish account."""
+    """Return the token of the back doors, as the Secret has it; also the password of the first Redfish account."""
     return {"name": name, "valueFrom": {"secretKeyRef": {"name": TOKEN_SECRET, "key": "token"}}}

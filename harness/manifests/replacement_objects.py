@@ -84,7 +84,7 @@ def _furnish(pod_spec: Object, wanted: Mapping[str, tuple[str, Object]]) -> None
 
 
 def _mounted(spec: StackSpec, component: str) -> Mapping[str, tuple[str, Object]]:
-    """What a text names -> where it is, and of what."""
+    """Return what a text names -> where it is, and of what."""
     return {
         "config": _config(spec.system_of(component)),
         **{f"config:{each.system.name}": _config(each) for each in spec.systems},

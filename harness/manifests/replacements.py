@@ -50,17 +50,17 @@ _NO_KEY = re.compile(r"[^-._a-zA-Z0-9]")
 
 
 def extender_name(number: int) -> str:
-    """Of the extender at that place in the scenario."""
+    """Return that of the extender at that place in the scenario."""
     return f"extender-{number + 1}"
 
 
 def extender_port(number: int) -> int:
-    """Where it listens, on loopback of the control plane's node."""
+    """Return where it listens, on loopback of the control plane's node."""
     return _FIRST_PORT + number
 
 
 def places(spec: StackSpec, component: str, node: str | None = None) -> dict[str, str]:
-    """What is filled in, in a pod that is in that component's place; with what there is of a node."""
+    """Return what is filled in, in a pod that is in that component's place; with what there is of a node."""
     found = {
         "python": IMAGE_PYTHON,
         "pythonpath": IMAGE_PACKAGES,
@@ -79,7 +79,7 @@ def places(spec: StackSpec, component: str, node: str | None = None) -> dict[str
 
 
 def access(spec: StackSpec) -> Object:
-    """A kubeconfig for pods: the API server by its service, whoever the pod's account is."""
+    """Return a kubeconfig for pods: the API server by its service, whoever the pod's account is."""
     cluster = {"server": "https://kubernetes.default.svc", "certificate-authority": f"{_ACCOUNT}/ca.crt"}
     content = {
         "apiVersion": "v1",
@@ -94,7 +94,7 @@ def access(spec: StackSpec) -> Object:
 
 
 def files_of(spec: StackSpec, component: str, program: ReplacementProgram) -> list[Object]:
-    """The ConfigMap with its files, where it has any."""
+    """Return the ConfigMap with its files, where it has any."""
     if not program.files:
         return []
     meta = metadata(_files_name(component), component, spec.namespace)
@@ -116,8 +116,8 @@ def _keys(program: ReplacementProgram) -> list[str]:
 
 
 def deployed(spec: StackSpec, component: str, program: ReplacementProgram) -> list[Object]:
-    """A program in a component's place: its files, and its Deployment, or a DaemonSet for each node that has one, since
-    the texts of each are others."""
+    """Return a program in a component's place: its files, and its Deployment, or a DaemonSet for each node that has
+    one, since the texts of each are others."""
     made = files_of(spec, component, program)
     if component not in spec.per_node():
         return [*made, deployment(spec, component, pod(spec, component, program), program)]
@@ -128,7 +128,7 @@ def deployed(spec: StackSpec, component: str, program: ReplacementProgram) -> li
 
 
 def pod(spec: StackSpec, component: str, program: ReplacementProgram, node: str | None = None) -> Object:
-    """The pod of a program; ``node``: of one that each node has."""
+    """Return the pod of a program; ``node``: of one that each node has."""
     replaced = _replaced(spec, component)
     account = EXTENDER if program.port is not None else component
     made: Object = {
@@ -144,7 +144,7 @@ def pod(spec: StackSpec, component: str, program: ReplacementProgram, node: str 
 
 
 def _replaced(spec: StackSpec, component: str) -> ComponentDeployment:
-    """How what is replaced would run; a pod without special rights for what belongs to no system."""
+    """Return how what is replaced would run; a pod without special rights for what belongs to no system."""
     found = spec.component(component)
     return ComponentDeployment(()) if found is None else deployment_of(found)
 
@@ -178,22 +178,22 @@ def _container(
 
 
 def _literal(text: str) -> str:
-    """A text in which Kubernetes expands nothing."""
+    """Return a text in which Kubernetes expands nothing."""
     return text.replace("$", "$$")
 
 
 def wants_password(spec: StackSpec) -> bool:
-    """Whether whoever speaks with the chassis must log in, and does so under TLS."""
+    """Return whether whoever speaks with the chassis must log in, and does so under TLS."""
     return any(each.ca_file for each in spec.facility.chassis)
 
 
 def trust_mounts(spec: StackSpec) -> list[Object]:
-    """Where a container finds what to trust when the chassis speak TLS."""
+    """Return where a container finds what to trust when the chassis speak TLS."""
     return [volume_file(TRUST, TRUST_FOLDER)] if wants_password(spec) else []
 
 
 def trust_volumes(spec: StackSpec) -> list[Object]:
-    """The volume of it."""
+    """Return the volume of it."""
     return [config_volume(TRUST, TRUST)] if wants_password(spec) else []
 
 
@@ -211,7 +211,8 @@ def _environment(
 
 
 def _rights(program: ReplacementProgram, security: Mapping[str, Any]) -> Object:
-    """Those of what it replaces; an image runs as its own user where that is not root's, and may write into itself."""
+    """Return those of what it replaces; an image runs as its own user where that is not root's, and may write into
+    itself."""
     if program.kept:
         return dict(security)
     kept = ("allowPrivilegeEscalation", "capabilities", "seccompProfile")
@@ -253,6 +254,7 @@ def _volumes(
 
 
 def is_deployed_last(spec: StackSpec, obj: Object) -> bool:
-    """Whether that object runs a program that a harness cannot start anew: it is deployed when all else is ready."""
+    """Return whether that object runs a program that a harness cannot start anew: it is deployed when all else is
+    ready."""
     program = spec.programs.get(obj["metadata"]["labels"][COMPONENT])
     return program is not None and not program.kept and obj["kind"] in ("Deployment", "DaemonSet")

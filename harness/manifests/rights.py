@@ -15,8 +15,8 @@ _SCHEDULER_ROLES = ("system:kube-scheduler", "system:volume-scheduler")
 
 
 def rights(component: str, deployment: ComponentDeployment, namespace: str, prefix: str) -> list[Object]:
-    """The account of a component, its roles and their bindings. ``prefix`` tells the cluster-wide names of several
-    stacks in one cluster apart."""
+    """Return the account of a component, its roles and their bindings. ``prefix`` tells the cluster-wide names of
+    several stacks in one cluster apart."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(component, component, namespace)}
     made: list[Object] = [account]
     if deployment.everywhere:
@@ -30,7 +30,7 @@ def rights(component: str, deployment: ComponentDeployment, namespace: str, pref
 
 
 def extender_rights(namespace: str, prefix: str) -> list[Object]:
-    """The account of the default scheduler's extenders, which may see pods and nodes."""
+    """Return the account of the default scheduler's extenders, which may see pods and nodes."""
     seen = ComponentDeployment((), everywhere=(rule("", ["pods", "nodes"], ["list", "watch"]),))
     return rights(EXTENDER, seen, namespace, prefix)
 
@@ -48,7 +48,7 @@ def _scheduler_binding(prefix: str, role: str) -> str:
 
 
 def scheduler_rights(namespace: str, prefix: str) -> list[Object]:
-    """The account of what takes kube-scheduler's place, with kube-scheduler's own roles."""
+    """Return the account of what takes kube-scheduler's place, with kube-scheduler's own roles."""
     component = DEFAULT_SCHEDULER
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(component, component, namespace)}
     made: list[Object] = [account]

@@ -20,18 +20,18 @@ _KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 
 
 def service_host(namespace: str, service: str) -> str:
-    """By which others in the cluster call it."""
+    """Return it by which others in the cluster call it."""
     return f"{service}.{namespace}.svc"
 
 
 def services_of(spec: StackSpec) -> list[str]:
-    """What the components serve, ours or those in their places."""
+    """Return what the components serve, ours or those in their places."""
     served = (component.service for _, component in spec.components() if component.service)
     return list(dict.fromkeys(served))
 
 
 def port_of(spec: StackSpec, service: str) -> int:
-    """The port of a service, and of each pod behind it."""
+    """Return the port of a service, and of each pod behind it."""
     ports = [deployment_of(each).service_port for _, each in spec.components() if each.service == service]
     assert ports and ports[0] is not None, "a component that serves says where"
     return ports[0]
@@ -68,8 +68,8 @@ def _service(spec: StackSpec, name: str) -> Object:
 
 
 def extender_entries(spec: StackSpec) -> list[dict[str, Any]]:
-    """The extenders that the stack's systems bring, as entries of a KubeSchedulerConfiguration: under TLS, by the names
-    of their services."""
+    """Return the extenders that the stack's systems bring, as entries of a KubeSchedulerConfiguration: under TLS, by
+    the names of their services."""
     return [
         {**_place(spec, each.service, each.path), **each.config}
         for installed in spec.systems
@@ -85,7 +85,8 @@ def _place(spec: StackSpec, service: str, path: str) -> dict[str, Any]:
 
 
 def scheduler_configuration(spec: StackSpec) -> list[Object]:
-    """A KubeSchedulerConfiguration in a ConfigMap, for kube-scheduler's ``--config``, where the stack has extenders."""
+    """Return a KubeSchedulerConfiguration in a ConfigMap, for kube-scheduler's ``--config``, where the stack has
+    extenders."""
     entries = extender_entries(spec)
     if not entries:
         return []

@@ -127,7 +127,7 @@ class StackSpec:
     """Components between which and the API faults may stand."""
 
     def components(self) -> Iterator[tuple[str, Component]]:
-        """All that run, ours or replaced, in order."""
+        """Yield all that run, ours or replaced, in order."""
         for installed in self.systems:
             yield from installed.components.items()
 
@@ -155,53 +155,54 @@ class StackSpec:
         )
 
     def component(self, name: str) -> Component | None:
-        """The running component of that name."""
+        """Return the running component of that name."""
         return dict(self.components()).get(name)
 
     def system_of(self, name: str) -> InstalledSystem:
-        """The system of that component. For what belongs to none, the one whose configuration it is given: the first
-        that runs and pools devices, else the first that runs, else the default one."""
+        """Return the system of that component. For what belongs to none, the one whose configuration it is given: the
+        first that runs and pools devices, else the first that runs, else the default one."""
         own = [each for each in self.systems if name in each.components]
         running = [each for each in self.systems if each.components]
         pooling = [each for each in running if each.pooled is not None]
         return [*own, *pooling, *running, *self.systems][0]
 
     def is_replaced(self, name: str) -> bool:
-        """Whether a program or a manifest of the user's is in that component's place."""
+        """Return whether a program or a manifest of the user's is in that component's place."""
         return name in self.programs or name in self.documents
 
     def nodes_of(self, name: str) -> Sequence[str]:
-        """The nodes that have a component of that name each; none for one that there is one of."""
+        """Return the nodes that have a component of that name each; none for one that there is one of."""
         component = self.component(name)
         if component is None or component.nodes is None:
             return ()
         return component.nodes(self.system_of(name).configuration)
 
     def systems_read(self, name: str, texts: Iterable[str]) -> list[InstalledSystem]:
-        """Whose configuration is read in that component's place: its own system's, and those that texts name."""
+        """Return whose configuration is read in that component's place: its own system's, and those that texts name."""
         own, whole = self.system_of(name), "\n".join(texts)
         others = (each for each in self.systems if each is not own)
         return [own, *(each for each in others if f"{{config:{each.system.name}}}" in whole)]
 
     def where(self, name: str) -> str:
-        """Where the scenario says what is in that component's place."""
+        """Return where the scenario says what is in that component's place."""
         return self.written.get(name, f"stack.replace.{name}")
 
     def per_node(self) -> Sequence[str]:
-        """The names of the components that each node has."""
+        """Return the names of the components that each node has."""
         return [name for name, component in self.components() if component.per_node]
 
     def node_component(self) -> str | None:
-        """The component through which what happens on a node is known: the first that uses its kubelet's folders."""
+        """Return the component through which what happens on a node is known: the first that uses its kubelet's
+        folders."""
         return next((name for name in self.per_node() if self._uses_kubelet(name)), None)
 
     def managed(self, hosts: Mapping[str, str]) -> set[str]:
-        """Those of the hosts whose nodes have that component; others have an agent alone."""
+        """Return those of the hosts whose nodes have that component; others have an agent alone."""
         nodes = self.nodes_of(self.node_component() or "")
         return {host for host, node in hosts.items() if node in nodes}
 
     def registering(self, hosts: Mapping[str, str]) -> set[str]:
-        """Those of the hosts on which that component offers its kubelet devices."""
+        """Return those of the hosts on which that component offers its kubelet devices."""
         component = self.component(self.node_component() or "")
         return self.managed(hosts) if component is not None and deployment_of(component).registers else set()
 
@@ -218,7 +219,7 @@ class StackSpec:
 
 
 def deployment_of(component: Component) -> ComponentDeployment:
-    """How a pod runs that component."""
+    """Return how a pod runs that component."""
     found = component.deployment
     assert found is not None, "a component that cannot be deployed is refused before"
     return found

@@ -14,7 +14,7 @@ from mews.yaml_text import written_yaml_documents
 
 
 def manifests(spec: StackSpec) -> list[Object]:
-    """All objects, in the order in which they can be applied; but for those that the user brings as such."""
+    """Return all objects, in the order in which they can be applied; but for those that the user brings as such."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(spec.namespace, "namespace")}
     first, *others = spec.systems
     made: list[Object] = [namespace, chassis.token(spec), *chassis.certificate(spec), chassis.hardware(spec)]
@@ -37,7 +37,7 @@ def _components(spec: StackSpec, installed: InstalledSystem) -> list[Object]:
 
 
 def _beside_the_scheduler(spec: StackSpec) -> list[Object]:
-    """What takes kube-scheduler's place, and what it asks."""
+    """Return what takes kube-scheduler's place, and what it asks."""
     made: list[Object] = []
     if spec.is_replaced(DEFAULT_SCHEDULER):
         made += scheduler_rights(spec.namespace, spec.prefix)
@@ -52,5 +52,5 @@ def _beside_the_scheduler(spec: StackSpec) -> list[Object]:
 
 
 def as_yaml(objects: Sequence[Object]) -> str:
-    """The objects as one stream of YAML documents."""
+    """Return the objects as one stream of YAML documents."""
     return written_yaml_documents(objects)

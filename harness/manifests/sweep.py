@@ -40,7 +40,7 @@ class SweepSpec(Struct, frozen=True):
 
 
 def sweep_objects(spec: SweepSpec) -> list[Object]:
-    """A ConfigMap with the files, unless they are there already, and the Job."""
+    """Return a ConfigMap with the files, unless they are there already, and the Job."""
     brought = [] if spec.folder is not None else [config_map(spec.name, COMPONENT_NAME, spec.namespace, spec.files)]
     return [*brought, _job(spec)]
 

@@ -47,14 +47,14 @@ from mews.yaml_text import written_yaml
 
 
 def configuration(spec: StackSpec, installed: InstalledSystem) -> Object:
-    """The file that a system's components read."""
+    """Return the file that a system's components read."""
     declared = installed.deployment
     text = written_yaml(dict(installed.document))
     return config_map(declared.config_map, declared.owner, spec.namespace, {declared.config_file: text})
 
 
 def kinds(installed: InstalledSystem) -> list[Object]:
-    """The definitions of a system's kinds."""
+    """Return the definitions of a system's kinds."""
     return [
         {**kind, "metadata": metadata(kind["metadata"]["name"], installed.deployment.owner)}
         for kind in installed.system.kinds()
@@ -62,7 +62,8 @@ def kinds(installed: InstalledSystem) -> list[Object]:
 
 
 def software(spec: StackSpec, installed: InstalledSystem, name: str) -> list[Object]:
-    """A component's account, and what runs: ours, or the user's; nothing where a manifest of the user's has it."""
+    """Return a component's account, and what runs: ours, or the user's; nothing where a manifest of the user's has
+    it."""
     component = installed.components[name]
     declared = deployment_of(component)
     if installed.pooled is not None and installed.pooled.unannounced:

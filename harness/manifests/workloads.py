@@ -18,7 +18,7 @@ _EVERYWHERE = [{"operator": "Exists"}]
 
 
 def deployment(spec: StackSpec, component: str, pod: Object, program: ReplacementProgram | None = None) -> Object:
-    """One pod, beside the API server where it may be, unless the component declares otherwise."""
+    """Return one pod, beside the API server where it may be, unless the component declares otherwise."""
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(component, component, spec.namespace)}
     steered = {**with_sidecar(spec, component, pod), "terminationGracePeriodSeconds": 2}
     found = spec.component(component)
@@ -50,7 +50,7 @@ def daemon_set(
     nodes: Sequence[str],
     program: ReplacementProgram | None = None,
 ) -> Object:
-    """One pod on each of those nodes; the name tells it from others of the component."""
+    """Return one pod on each of those nodes; the name tells it from others of the component."""
     set_label = {} if name == component else {SET: name}
     meta = _template_metadata(spec, component, program)
     there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
@@ -71,7 +71,7 @@ def daemon_set(
 
 
 def _template_metadata(spec: StackSpec, component: str, program: ReplacementProgram | None) -> Object:
-    """A pod's labels, and a hash of what it reads: it is made anew when that changed."""
+    """Return a pod's labels, and a hash of what it reads: it is made anew when that changed."""
     found = spec.component(component)
     service = {SERVICE: found.service} if found is not None and found.service else {}
     read: list[Any] = [spec.token]

@@ -82,7 +82,7 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
         return self.scenario or str(self.folder / WORLD)
 
     def switch(self, *, has_bug: bool) -> BugSwitch:
-        """What the run with the bug, or the one without it, needs."""
+        """Return what the run with the bug, or the one without it, needs."""
         if self.program is not None:
             return BugSwitch(set=self.program.side(has_bug=has_bug).set)
         chosen = self.twin if has_bug else self.remedy
@@ -90,7 +90,7 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 
 def read_bug(folder: Path) -> Bug:
-    """The bug that a folder describes.
+    """Return the bug that a folder describes.
 
     Raises BadInputError.
     """

@@ -63,12 +63,12 @@ class Reproduction(Struct, frozen=True):
 
 
 def all_bugs() -> list[Bug]:
-    """Those that come with Mews, by name."""
+    """Return those that come with Mews, by name."""
     return [read_bug(path.parent) for path in sorted(room("bugs").glob(f"*/{FILE}"))]
 
 
 def bug_of(name: str) -> Bug:
-    """The bug of that name, or of that folder.
+    """Return the bug of that name, or of that folder.
 
     Raises BadInputError.
     """
@@ -102,8 +102,8 @@ def check_places(bugs: Sequence[Bug]) -> None:
 def reproduce(
     bugs: Sequence[Bug], *, jobs: int, artefacts: Path | None, begun: Callable[[Bug], object]
 ) -> Iterator[Reproduction]:
-    """Each of them as it is reproduced, in their order, so many at a time. With ``artefacts`` the journals and reports
-    of both runs lie in ``artefacts/NAME/with`` and ``artefacts/NAME/without``."""
+    """Yield each of them as it is reproduced, in their order, so many at a time. With ``artefacts`` the journals and
+    reports of both runs lie in ``artefacts/NAME/with`` and ``artefacts/NAME/without``."""
 
     def both(bug: Bug) -> Reproduction:
         begun(bug)
@@ -118,7 +118,7 @@ def reproduce(
 
 
 def command_of(bug: Bug, words: Sequence[str], *, has_bug: bool) -> list[str]:
-    """The command line that runs a command of mews with the bug, or without it."""
+    """Return the command line that runs a command of mews with the bug, or without it."""
     which = "with" if has_bug else "without"
     return [sys.executable, "-m", __package__, str(bug.folder), which, *words]
 

@@ -60,7 +60,7 @@ def plant(change: SourceChange) -> None:
 
 
 def changed(change: SourceChange) -> tuple[Path, str]:
-    """The file, and its text with the change; it compiles.
+    """Return the file, and its text with the change; it compiles.
 
     Raises LostPlaceError.
     """

@@ -31,18 +31,18 @@ class BugProgram(Struct, frozen=True, forbid_unknown_fields=True):
     module: str = ""
 
     def side(self, *, has_bug: bool) -> ProgramSide:
-        """The version with the bug, or the one without."""
+        """Return the version with the bug, or the one without."""
         return self.bad if has_bug else self.good
 
     def path(self, *, has_bug: bool) -> Path:
-        """Where the program must be."""
+        """Return where the program must be."""
         version = self.side(has_bug=has_bug).version
         if self.module:
             return _built() / f"{self.name}-{version}"
         return _releases() / version / self.name
 
     def lacking(self) -> str:
-        """What is missing, and the line that gets it; "" where both versions are there."""
+        """Return what is missing, and the line that gets it; "" where both versions are there."""
         for has_bug in (True, False):
             path = self.path(has_bug=has_bug)
             if not (path.is_file() and os.access(path, os.X_OK)):
@@ -50,7 +50,7 @@ class BugProgram(Struct, frozen=True, forbid_unknown_fields=True):
         return ""
 
     def build(self, *, has_bug: bool) -> str:
-        """The command line that gets one of them."""
+        """Return the command line that gets one of them."""
         path, version = self.path(has_bug=has_bug), self.side(has_bug=has_bug).version
         if self.module:
             got = f"GOBIN={path.parent} go install {self.module}/cmd/{self.name}@{version}"
@@ -64,6 +64,6 @@ def _built() -> Path:
 
 
 def _releases() -> Path:
-    """The folder in which the releases lie beside each other, each in a folder of its version."""
+    """Return the folder in which the releases lie beside each other, each in a folder of its version."""
     assets = os.environ.get("KUBEBUILDER_ASSETS", "")
     return Path(assets).parent if assets else _built() / "kubernetes"

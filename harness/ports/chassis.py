@@ -53,12 +53,12 @@ class LocalFleet:
             listener(event)
 
     def transport(self, chassis: str, dialect: str, *, timeout_s: float = 120.0) -> InProcessTransport:
-        """How a client reaches that chassis; ``timeout_s`` are loop seconds."""
+        """Return how a client reaches that chassis; ``timeout_s`` are loop seconds."""
         self.fleet.box(chassis)
         return InProcessTransport(self, chassis, dialect, timeout_s=timeout_s)
 
     def face(self, chassis: str, dialect: str) -> ChassisFace:
-        """The chassis in a dialect: the same one for all clients, another after it was killed and started."""
+        """Return the chassis in a dialect: the same one for all clients, another after it was killed and started."""
         box = self.fleet.boxes[chassis]
         known = self._faces.get((chassis, dialect))
         if known is None or known[0] is not box:
@@ -80,7 +80,7 @@ class LocalFleet:
             self._dead.discard(chassis)
 
     def alive(self, chassis: str) -> bool:
-        """Whether its management server runs."""
+        """Return whether its management server runs."""
         return chassis not in self._dead
 
     def stirred(self, chassis: str) -> None:
@@ -167,7 +167,7 @@ class InProcessTransport:
         self._answered: tuple[Response, WireResponse] | None = None
 
     async def send(self, request: WireRequest) -> WireResponse:
-        """The answer.
+        """Return the answer.
 
         Raises TransportError.
         """
@@ -186,7 +186,7 @@ class InProcessTransport:
         return self._answered[1]
 
     def _on_wire(self, request: WireRequest) -> Request:
-        """As the chassis sees it; who reads the listing sends the same value every second."""
+        """Return it as the chassis sees it; who reads the listing sends the same value every second."""
         if self._asked is None or self._asked[0] is not request:
             headers = {name.lower(): value for name, value in request.headers.items()}
             path, query = split_target(request.path)
@@ -216,13 +216,13 @@ class _Wait(Struct, frozen=True):
     by_chassis: bool
 
     def has_come(self) -> bool:
-        """Whether the chassis is done with what its timer was for."""
+        """Return whether the chassis is done with what its timer was for."""
         operation = self.pending.operation
         return self.by_chassis and operation is not None and operation.settled
 
 
 def _ends_when_done(pending: Pending) -> bool:
-    """Whether the answer is due at the very time at which the chassis is done, which it has on its agenda."""
+    """Return whether the answer is due at the very time at which the chassis is done, which it has on its agenda."""
     operation = pending.operation
     return operation is not None and not operation.settled and operation.due_s == operation.answer_s
 

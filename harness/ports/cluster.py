@@ -33,7 +33,7 @@ class ComponentFaultControl(Protocol):
     """The faults between the components of one cluster and its API (``mews.harness.api_faults.control.ApiFaults``)."""
 
     def clients(self) -> list[str]:
-        """The components that may have faults, sorted."""
+        """Return the components that may have faults, sorted."""
         ...
 
     async def add(self, component: str, spec: Mapping[str, Any]) -> object:
@@ -92,8 +92,8 @@ class HardwareControl(Protocol):
         ...
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
-        """What an operator does on a host (``mews.emulator.host.act``): ``done``, the code of a refusal (``IN_USE``,
-        ``NO_DEVICE``, …), or ``waiting`` when it still blocks after that many emulated seconds.
+        """Return what an operator does on a host (``mews.emulator.host.act``): ``done``, the code of a refusal
+        (``IN_USE``, ``NO_DEVICE``, …), or ``waiting`` when it still blocks after that many emulated seconds.
 
         Raises ValueError for what is no action.
         """
@@ -141,7 +141,7 @@ class Cluster(Protocol):
         ...
 
     def lacks(self, requirement: str) -> str | None:
-        """Why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.
+        """Return why a scenario's ``requires`` entry cannot be had here (it is then skipped with that reason), or None.
 
         The words: ``virtual``, ``wall`` (time), ``logs``, ``exec``, ``kill``,
         ``cut`` (a kill at the very journal line), ``root``, ``fuse``.
@@ -149,7 +149,7 @@ class Cluster(Protocol):
         ...
 
     def node_of(self, host: str) -> str:
-        """The node of a host that the scenario names."""
+        """Return the node of a host that the scenario names."""
         ...
 
     async def artefacts(self) -> Mapping[str, str]:
@@ -157,7 +157,7 @@ class Cluster(Protocol):
         ...
 
     def components(self) -> Sequence[str]:
-        """What can be killed and restarted: ``scheduler``, ``reconfig-manager``, ``device-manager/host-1``,
+        """Return what can be killed and restarted: ``scheduler``, ``reconfig-manager``, ``device-manager/host-1``,
         ``kubelet/host-1``, ``chassis/A``, ``default-scheduler``."""
         ...
 
@@ -175,8 +175,8 @@ class Cluster(Protocol):
         ...
 
     def metrics(self) -> Mapping[str, Any]:
-        """What the systems' components measured of themselves, by the names of ``SystemMeasuring.measured``; {} where
-        nothing is known of it."""
+        """Return what the systems' components measured of themselves, by the names of ``SystemMeasuring.measured``; {}
+        where nothing is known of it."""
         ...
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
@@ -184,8 +184,8 @@ class Cluster(Protocol):
         ...
 
     def stalled(self, since_line: int) -> bool:
-        """Whether nothing can happen any more: only periodic loops are left and, since that journal line, a whole
-        round of them changed nothing. Always False in wall-clock time."""
+        """Return whether nothing can happen any more: only periodic loops are left and, since that journal line, a
+        whole round of them changed nothing. Always False in wall-clock time."""
         ...
 
     async def close(self) -> None:
@@ -201,11 +201,11 @@ class ReachableCluster(Cluster, Protocol):
         ...
 
     def exposing(self) -> Sequence[str]:
-        """The systems whose measures ``exposition`` has."""
+        """Return the systems whose measures ``exposition`` has."""
         ...
 
     async def exposition(self, system: str) -> bytes:
-        """What the components of a system measure of themselves, in Prometheus' text form.
+        """Return what the components of a system measure of themselves, in Prometheus' text form.
 
         Raises ValueError for a system that exposes nothing, ConnectionError where what would is down.
         """
@@ -216,7 +216,7 @@ class ReachableCluster(Cluster, Protocol):
         ...
 
     def ready(self) -> dict[str, Any]:
-        """What ``mews up`` writes to ``ready.json``, without the pid (docs/api.md)::
+        """Return what ``mews up`` writes to ``ready.json``, without the pid (docs/api.md)::
 
         {"api", "kubeconfig", "chassis": {name: {dialect: url}}, "control": {"url", "token"},
          "nodes": {name: {"device_plugins": dir, "pod_resources": dir, "plugins_registry": dir,

@@ -34,7 +34,8 @@ class ControlClient:
         self._session: aiohttp.ClientSession | None = None
 
     async def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
-        """Every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis or host, event, …}``.
+        """Yield every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis or host, event,
+        …}``.
 
         Ends with an aiohttp.ClientError when the connection does; go on from the last ``seq``.
         """
@@ -67,7 +68,7 @@ class ControlClient:
     async def ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
     ) -> Any:
-        """The answer to one request.
+        """Return the answer to one request.
 
         Raises ValueError for what the door refuses, RuntimeError for anything else that is not well.
         """

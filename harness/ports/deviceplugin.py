@@ -61,7 +61,7 @@ class LocalKubeletFolder:
             connection.cut()
 
     async def dial(self, endpoint: str) -> DialedPlugin:
-        """A connection to the plugin behind that name.
+        """Return a connection to the plugin behind that name.
 
         Raises PluginError("DeadlineExceeded", …) after ten seconds without one.
         """
@@ -78,7 +78,7 @@ class LocalKubeletFolder:
     # The plugins' side.
 
     def link(self) -> LocalLink:
-        """A link for one incarnation of a plugin process."""
+        """Return a link for one incarnation of a plugin process."""
         return LocalLink(self)
 
     def pod_resources(self) -> LocalPodResources:
@@ -99,7 +99,7 @@ class LocalKubeletFolder:
         return self._starts
 
     def registrar(self) -> Registrar:
-        """The kubelet that runs. Raises PluginError while there is none."""
+        """Return the kubelet that runs. Raises PluginError while there is none."""
         if self._registrar is None:
             raise _unavailable("connection error: kubelet.sock: connect: connection refused")
         return self._registrar
@@ -206,7 +206,7 @@ class LocalConnection:
         self._cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def is_connected(self) -> bool:
-        """Whether both sides are still there."""
+        """Return whether both sides are still there."""
         return not self._endpoint.gone.done() and not self._cut.done()
 
     def cut(self) -> None:
@@ -248,7 +248,7 @@ class LocalConnection:
         return await self._call(lambda: self._endpoint.plugin.pre_start(devices))
 
     async def _call(self, method: Callable[[], Awaitable[T]]) -> T:
-        """One step of the plugin, unless either side goes first."""
+        """Return one step of the plugin, unless either side goes first."""
         if not self.is_connected():
             raise _unavailable("error reading from server: EOF")
         task = asyncio.get_running_loop().create_task(_answer(method))
@@ -281,7 +281,7 @@ class LocalPodResources:
 
 
 async def _answer(method: Callable[[], Awaitable[T]]) -> T:
-    """The plugin's server: its own outermost loop. What a bug raises goes over the wire as an unknown error."""
+    """Return the plugin's server: its own outermost loop. What a bug raises goes over the wire as an unknown error."""
     try:
         return await method()
     except PluginError:

@@ -33,11 +33,11 @@ class LocalDraNode:
         return lambda: self._listeners.remove(changed)
 
     def specs(self) -> Sequence[CdiSpec]:
-        """All specifications, in order of their files."""
+        """Return all specifications, in order of their files."""
         return [self._specs[name] for name in sorted(self._specs)]
 
     def files(self) -> Mapping[str, CdiSpec]:
-        """All specifications, by name."""
+        """Return all specifications, by name."""
         return dict(self._specs)
 
     def write(self, name: str, spec: CdiSpec) -> None:
@@ -49,7 +49,7 @@ class LocalDraNode:
         self._specs.pop(name, None)
 
     def link(self) -> LocalDraLink:
-        """A link for one incarnation of a driver's process."""
+        """Return a link for one incarnation of a driver's process."""
         return LocalDraLink(self)
 
     def put(self, path: str, socket: LocalDraSocket) -> None:

@@ -28,5 +28,5 @@ class JoinedDraRegistry:
         return unlisten
 
     def specs(self) -> Sequence[CdiSpec]:
-        """All specifications."""
+        """Return all specifications."""
         return [spec for part in self._parts for spec in part.specs()]

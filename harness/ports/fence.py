@@ -45,7 +45,7 @@ class Fence:
         return True
 
     def around(self, port: P) -> P:
-        """The same port, seen through the fence."""
+        """Return the same port, seen through the fence."""
         return cast(P, _Fenced(port, self))
 
     def check(self) -> None:
@@ -94,7 +94,8 @@ def _calling(value: Callable[..., Any], fence: Fence) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1024)
 def _guard_of(kind: type) -> Callable[[Any, Fence], Any] | None:
-    """How a result of that type is guarded: what can be waited for, and each step of a stream; None for a value."""
+    """Return how a result of that type is guarded: what can be waited for, and each step of a stream; None for a
+    value."""
     if issubclass(kind, Awaitable):
         return _awaited
     return _stream if hasattr(kind, "__anext__") else None

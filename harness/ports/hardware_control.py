@@ -59,7 +59,7 @@ class LocalHardwareControl:
             self._fleet.stirred(chassis)
 
     async def faults(self) -> dict[str, list[dict[str, Any]]]:
-        """What is in place, by chassis and host."""
+        """Return what is in place, by chassis and host."""
         hosts = {} if self._hosts is None else self._hosts.hosts.hosts
         for box in self._fleet.fleet.boxes.values():
             box.settle(self._fleet.pace.now())  # some may have expired
@@ -69,7 +69,7 @@ class LocalHardwareControl:
         }
 
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """What every board shows now."""
+        """Return what every board shows now."""
         now_s = self._fleet.pace.now()
         for box in self._fleet.fleet.boxes.values():
             box.settle(now_s)
@@ -94,7 +94,7 @@ class LocalHardwareControl:
             self._fleet.stirred(name)
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
-        """What each host sees; {} without hosts."""
+        """Return what each host sees; {} without hosts."""
         if self._hosts is None:
             return {}
         return {name: host.view() for name, host in self._hosts.hosts.hosts.items()}
@@ -109,7 +109,7 @@ class LocalHardwareControl:
         hosts.stirred()
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
-        """What an operator does there; see ``HardwareControl``."""
+        """Return what an operator does there; see ``HardwareControl``."""
         hosts = self._there()
         hosts.hosts.host(host)
         try:

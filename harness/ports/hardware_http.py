@@ -58,7 +58,7 @@ class HttpHardwareControl:
         await self._client.ask("POST", "/v1/reset")
 
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """What every board shows now."""
+        """Return what every board shows now."""
         shown: dict[str, dict[str, dict[str, Any]]] = await self._client.ask("GET", "/v1/telemetry")
         return shown
 
@@ -71,12 +71,12 @@ class HttpHardwareControl:
         await self._client.ask("PUT", "/v1/speed", {"speed": speed})
 
     async def seq(self) -> int:
-        """The number of the last event so far."""
+        """Return the number of the last event so far."""
         latest = await self._client.ask("GET", "/v1/events", query={"since": str(2**62)})
         return int(latest["seq"])
 
     def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
-        """Every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis, event, …}``.
+        """Return every event after ``seq`` number ``since`` as it happens: ``{seq, number, t, chassis, event, …}``.
 
         Ends with an aiohttp.ClientError when the connection does; go on from the last ``seq``.
         """

@@ -52,7 +52,7 @@ class LocalHosts:
         self.stirred()
 
     def tree(self, host: str) -> CachedTree:
-        """The host's files, for whoever only reads."""
+        """Return the host's files, for whoever only reads."""
         return CachedTree(self, host)
 
     async def operate(self, host: str, action: Mapping[str, Any]) -> None:
@@ -165,7 +165,7 @@ def _cabled(hardware: Hardware) -> dict[str, list[str]]:
 
 
 def _shown(host: Host) -> tuple[tuple[str, bool, bool], ...]:
-    """What NVML shows of the host, as far as it makes another list of GPUs."""
+    """Return what NVML shows of the host, as far as it makes another list of GPUs."""
     return tuple((gpu.device.uuid, gpu.lost, gpu.draining) for gpu in shown_gpus(host))
 
 
@@ -214,11 +214,11 @@ class CachedTree:
         self._names: dict[str, Sequence[str]] = {}
 
     def hardware_version(self) -> int:
-        """The host's own count of its changes."""
+        """Return the host's own count of its changes."""
         return self._tree.host.hardware_version
 
     async def read(self, path: str) -> bytes:
-        """A file's content. Raises OSError."""
+        """Return a file's content. Raises OSError."""
         self._fresh()
         if path not in self._read:
             try:
@@ -231,14 +231,14 @@ class CachedTree:
         return found
 
     async def names(self, path: str) -> Sequence[str]:
-        """A folder's names, sorted. Raises OSError."""
+        """Return a folder's names, sorted. Raises OSError."""
         self._fresh()
         if path not in self._names:
             self._names[path] = self._tree.names(path)
         return self._names[path]
 
     async def target(self, path: str) -> str:
-        """What a symbolic link points to. Raises OSError."""
+        """Return what a symbolic link points to. Raises OSError."""
         try:
             return self._tree.target(path)
         except ValueError as error:
@@ -269,7 +269,7 @@ class LocalDriver:
         self._host = host
 
     async def persistence(self, bdf: str) -> bool:
-        """Whether persistence mode is on. Raises DriverRefusalError."""
+        """Return whether persistence mode is on. Raises DriverRefusalError."""
         return self._function(bdf).persistence
 
     async def set_persistence(self, bdf: str, on: bool) -> None:
@@ -277,13 +277,13 @@ class LocalDriver:
         await self._call({"do": "persistence", "bdf": bdf, "on": on})
 
     async def divided(self) -> frozenset[str]:
-        """The addresses of the GPUs in MIG mode. Raises DriverRefusalError."""
+        """Return the addresses of the GPUs in MIG mode. Raises DriverRefusalError."""
         return frozenset(
             function.bdf for function in shown_gpus(self._hosts.hosts.host(self._host)) if function.mig.enabled
         )
 
     async def draining(self, bdf: str) -> bool:
-        """Whether the GPU is being drained. Raises DriverRefusalError."""
+        """Return whether the GPU is being drained. Raises DriverRefusalError."""
         return self._function(bdf).draining
 
     async def set_draining(self, bdf: str, on: bool) -> None:

@@ -29,7 +29,7 @@ class HttpHosts:
         self._client = ControlClient(url, token, opened=opened, ca=ca)
 
     async def view(self) -> dict[str, dict[str, Any]]:
-        """What each host sees."""
+        """Return what each host sees."""
         view: dict[str, dict[str, Any]] = await self._client.ask("GET", "/v1/hosts")
         return view
 
@@ -47,13 +47,13 @@ class HttpHosts:
         await self._client.ask("DELETE", "/v1/faults", query={} if host is None else {"host": host})
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
-        """What an operator does there. Raises ValueError."""
+        """Return what an operator does there. Raises ValueError."""
         body = {"host": host, "action": dict(action), "wait_s": wait_s}
         answer = await self._client.ask("POST", "/v1/operate", body)
         return str(answer["result"])
 
     def events(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
-        """Every event after ``seq`` number ``since``: ``{seq, number, t, host, event, …}``."""
+        """Return every event after ``seq`` number ``since``: ``{seq, number, t, host, event, …}``."""
         return self._client.events(since)
 
     async def close(self) -> None:
@@ -65,7 +65,7 @@ class OperatedHosts(Protocol):
     """Through whom hosts are told what happens on them."""
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
-        """What an operator does there. Raises ValueError."""
+        """Return what an operator does there. Raises ValueError."""
         ...
 
 
@@ -78,7 +78,7 @@ class WireUsers:
         self._held: dict[tuple[str, str], dict[str, Any]] = {}
 
     def of(self, host: str) -> _HostUsers:
-        """Those of one host."""
+        """Return those of one host."""
         return _HostUsers(self, host)
 
     def post(self, host: str, action: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ class LocalNvml:
         self._seen = 0
 
     async def read(self) -> NvmlReading:
-        """What it shows now, and the XIDs since the reading before; it is held from then on."""
+        """Return what it shows now, and the XIDs since the reading before; it is held from then on."""
         host = self._hosts.hosts.host(self._host)
         # Not the whole view: a component that polls would have all boards' telemetry computed each time.
         shown, events = shown_gpus(host), host.driver_events.last()
@@ -56,7 +56,7 @@ class LocalNvml:
         return NvmlReading(gpus, xids)
 
     async def describe(self) -> NvmlDescription:
-        """The driver, and the GPUs as the host joins them."""
+        """Return the driver, and the GPUs as the host joins them."""
         host = self._hosts.hosts.host(self._host)
         shown = [function for function in shown_gpus(host) if not function.draining]
         return NvmlDescription(host.spec.driver, tuple(map(_described, shown)), joints(host, shown).matrix)

@@ -22,7 +22,7 @@ class LocalServices:
         self._answering: set[asyncio.Task[ServiceReply]] = set()
 
     def port(self, service: str, fence: Fence) -> LocalServicePort:
-        """Where one incarnation of a component serves."""
+        """Return where one incarnation of a component serves."""
         return LocalServicePort(self, service, fence)
 
     def add(self, service: str, fence: Fence, handler: HttpHandler) -> None:
@@ -106,5 +106,5 @@ class LocalServicePort:
         """There is nothing to show."""
 
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
-        """By its name; there are no sockets, and so no TLS."""
+        """Return them by its name; there are no sockets, and so no TLS."""
         return {"service": {"namespace": namespace, "name": self._service, "path": path}}

@@ -72,7 +72,7 @@ async def set_values(hardware: SettableHardware, device: str, values: Mapping[st
 
 
 def _parted(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What is set on the board itself, and the faults that stand for the rest. Raises ValueError."""
+    """Return what is set on the board itself, and the faults that stand for the rest. Raises ValueError."""
     check_names(values)
     board = {name: value for name, value in values.items() if name in (*NAMES, ALL)}
     return board, _faults({name: value for name, value in values.items() if name not in board})

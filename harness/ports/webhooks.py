@@ -20,7 +20,7 @@ class InProcessWebhooks:
         self._services = services
 
     async def review(self, call: WebhookCall) -> Any:
-        """The AdmissionReview that the service answers.
+        """Return the AdmissionReview that the service answers.
 
         Raises ``WebhookError`` where nobody serves the name, in time and with JSON.
         """

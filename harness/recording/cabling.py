@@ -24,19 +24,19 @@ class Cabling(Struct, frozen=True):
     certain: bool = True
 
     def host(self, chassis: str, port: str | None) -> str | None:
-        """The host at a port; None where none is known."""
+        """Return the host at a port; None where none is known."""
         return None if port is None else self.hosts.get((chassis, port))
 
     def ports_of(self, host: str) -> list[tuple[str, str]]:
-        """The ports of a host."""
+        """Return the ports of a host."""
         return [place for place, name in self.hosts.items() if name == host]
 
 
 def concluded_cabling(
     chassis: Sequence[ChassisHistory], nodes: Sequence[NodeHistory], resource: str, ended: float
 ) -> Cabling:
-    """An assignment that no exchange of two hosts improves; of equally good ones the one in the order of ports and
-    names. With several chassis each is assigned by itself: a node then offers what all of them give it.
+    """Return an assignment that no exchange of two hosts improves; of equally good ones the one in the order of ports
+    and names. With several chassis each is assigned by itself: a node then offers what all of them give it.
     """
     offering = [node for node in nodes if resource in node.offered]
     hosts: dict[tuple[str, str], str] = {}
@@ -73,7 +73,7 @@ def _best(
 def _swapped(
     found: Mapping[str, str], free: Sequence[str], costs: Mapping[tuple[str, str], int], *, below: int
 ) -> tuple[dict[str, str], list[str]] | None:
-    """The same with two hosts exchanged, or one for a host that is left, at a difference in cost below that."""
+    """Return the same with two hosts exchanged, or one for a host that is left, at a difference in cost below that."""
     for port, name in found.items():
         for other, its in found.items():
             if port < other:
@@ -87,7 +87,7 @@ def _swapped(
 
 
 def _moments(box: ChassisHistory, ended: float) -> list[float]:
-    """When the counts have settled: before each change, and at the end."""
+    """Return when the counts have settled: before each change, and at the end."""
     times = sorted({change.at for change in box.changes})
     settled = [before for before, after in pairwise(times) if after - before > LAG_S]
     begun = [times[0] - 1e-3] if times else []

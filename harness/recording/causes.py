@@ -45,15 +45,15 @@ class RecordedView(Struct, frozen=True):
     """Whether no chassis was recorded, and the one here follows from what nodes offered."""
 
     def held_on(self, host: str, t: float) -> int:
-        """How many devices the pods of a host hold."""
+        """Return how many devices the pods of a host hold."""
         return sum(pod.asks_for(self.resource) for pod in self.pods if pod.node == host and pod.holds_at(t))
 
     def count_on(self, host: str, t: float) -> int:
-        """How many devices the chassis have on a host's ports."""
+        """Return how many devices the chassis have on a host's ports."""
         return len(self.devices_on(host, t))
 
     def devices_on(self, host: str, t: float) -> list[str]:
-        """The devices that the chassis have on a host's ports, in their order."""
+        """Return the devices that the chassis have on a host's ports, in their order."""
         places = self.cabling.ports_of(host)
         return [
             device
@@ -81,14 +81,14 @@ def unasked_moves(view: RecordedView) -> Iterator[RecordedStep]:
 
 
 def disturbed_hosts(view: RecordedView) -> set[str]:
-    """The hosts from which such a move took a device."""
+    """Return the hosts from which such a move took a device."""
     changes = ((box, change) for box in view.chassis for change in box.changes if change.kind == "moved")
     found = (view.cabling.host(box.name, each.old_port) for box, each in changes if _unasked(view, box, each))
     return {host for host in found if host is not None}
 
 
 def _unasked(view: RecordedView, box: ChassisHistory, change: ListingChange) -> str:
-    """Why it is no move of the cluster's own; "" where a pod had asked for it."""
+    """Return why it is no move of the cluster's own; "" where a pod had asked for it."""
     moved = f"device {change.device} went from {_place(view, change.chassis, change.old_port)} to "
     moved += _place(view, change.chassis, change.port)
     host = view.cabling.host(change.chassis, change.old_port)
@@ -103,7 +103,7 @@ def _unasked(view: RecordedView, box: ChassisHistory, change: ListingChange) -> 
 
 
 def _came_back(view: RecordedView, box: ChassisHistory, change: ListingChange) -> bool:
-    """Whether it ends a move that a pod had asked for: the device was taken off its port, and is attached."""
+    """Return whether it ends a move that a pod had asked for: the device was taken off its port, and is attached."""
     taken = [each for each in box.changes if each.device == change.device and each.kind == "moved"]
     earlier = [each for each in taken if each.port is None and each.at < change.at]
     return change.old_port is None and bool(earlier) and not _unasked(view, box, earlier[-1])
@@ -158,7 +158,7 @@ def _reply(operation: SeenOperation) -> str:
 
 
 def _effective(box: ChassisHistory | None, operation: SeenOperation) -> bool | None:
-    """Whether the listing shows the effect; None where there is no later listing."""
+    """Return whether the listing shows the effect; None where there is no later listing."""
     if box is None or not box.dated:
         return None
     wanted = operation.port if operation.kind == "attach" else None

@@ -26,7 +26,7 @@ Seen = TableReading | LostReading | SeenOperation
 
 
 def reading_of(value: Any, chassis: str, at: float | None) -> TableReading | None:
-    """A listing of h3api or resource-pool; None for other JSON, and for an empty one."""
+    """Return a listing of h3api or resource-pool; None for other JSON, and for an empty one."""
     if not isinstance(value, list) or not value or not all(isinstance(each, Mapping) for each in value):
         return None
     listing_of = h3api.listing_of if any("Dev_GID" in each for each in value) else resource_pool.listing_of
@@ -37,13 +37,13 @@ def reading_of(value: Any, chassis: str, at: float | None) -> TableReading | Non
 
 
 def reading_from(listing: Listing, chassis: str, at: float | None) -> TableReading:
-    """A reading as a client of a dialect made it."""
+    """Return a reading as a client of a dialect made it."""
     devices = tuple(SeenDevice(each.device, each.uuid, each.port, each.kind) for each in listing.devices)
     return TableReading(chassis, devices, listing.ports, at)
 
 
 def from_lines(text: str, chassis: str, year: int) -> tuple[list[Seen], int]:
-    """What a log's lines show, and how many of them have no date."""
+    """Return what a log's lines show, and how many of them have no date."""
     found: list[Seen] = []
     undated = 0
     for line in text.splitlines():
@@ -56,7 +56,7 @@ def from_lines(text: str, chassis: str, year: int) -> tuple[list[Seen], int]:
 
 
 def from_json(rows: Iterable[Mapping[str, Any]], chassis: str, year: int) -> tuple[list[Seen], int]:
-    """The same of JSON lines with a request each."""
+    """Return the same of JSON lines with a request each."""
     found: list[Seen] = []
     undated = 0
     for row in rows:
@@ -76,7 +76,7 @@ def from_json(rows: Iterable[Mapping[str, Any]], chassis: str, year: int) -> tup
 
 
 def from_recording(exchanges: Iterable[Mapping[str, Any]], chassis: str) -> list[Seen]:
-    """The first listing of a recording of conform: its own moves come later, and nothing in it has a date."""
+    """Return the first listing of a recording of conform: its own moves come later, and nothing in it has a date."""
     for each in exchanges:
         request, reply = each["request"], each["reply"]
         if request["method"] == "GET" and reply["status"] == 200:

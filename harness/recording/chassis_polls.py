@@ -48,7 +48,7 @@ class ThreadedTransport:
         self._client = client
 
     async def send(self, request: WireRequest) -> WireResponse:
-        """The answer.
+        """Return the answer.
 
         Raises TransportError.
         """
@@ -137,5 +137,5 @@ def _reason(failures: list[str]) -> str:
 
 
 def _cause(text: str) -> str:
-    """Without the address."""
+    """Return it without the address."""
     return text.rpartition(": ")[2] if "HTTP" not in text else text[text.index("HTTP") :][:8]

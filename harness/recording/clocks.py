@@ -19,9 +19,9 @@ _ASKED_S = 2.0
 
 
 def with_one_clock(seen: ClusterObservations, pods: Sequence[PodHistory]) -> ClusterObservations:
-    """The chassis' dates by the cluster's clock: moved by what explains the most moves by pods that waited for devices,
-    where that is more than a minute and no move is explained without it. A single move may be nobody's, so it counts
-    only where the dates of chassis and cluster do not meet. What was watched live has one clock already."""
+    """Return the chassis' dates by the cluster's clock: moved by what explains the most moves by pods that waited for
+    devices, where that is more than a minute and no move is explained without it. A single move may be nobody's, so it
+    counts only where the dates of chassis and cluster do not meet. What was watched live has one clock already."""
     if seen.began is not None:
         return seen
     moves = [change.at for box in chassis_histories(seen.readings) for change in box.changes if change.kind == "moved"]
@@ -45,13 +45,13 @@ def with_one_clock(seen: ClusterObservations, pods: Sequence[PodHistory]) -> Clu
 
 
 def _meet(moves: Sequence[float], pods: Sequence[PodHistory]) -> bool:
-    """Whether a move lies within the time of which the pods' own dates speak."""
+    """Return whether a move lies within the time of which the pods' own dates speak."""
     dates = [t for pod in pods for t in (pod.created, pod.bound, pod.started, pod.ended, pod.deleted) if t is not None]
     return any(min(dates) - _APART_S <= t <= max(dates) + _APART_S for t in moves)
 
 
 def shifted_chassis(seen: ClusterObservations, offset: float) -> ClusterObservations:
-    """The chassis' dates that much later."""
+    """Return the chassis' dates that much later."""
     return structs.replace(
         seen,
         readings=tuple(_later(seen.readings, offset)),
@@ -61,8 +61,8 @@ def shifted_chassis(seen: ClusterObservations, offset: float) -> ClusterObservat
 
 
 def server_offset(differences: Sequence[float]) -> float:
-    """What to add to this machine's time for the API server's: ``differences`` are those of objects that were seen as
-    they were made, ours less theirs. Dates of objects are whole seconds."""
+    """Return what to add to this machine's time for the API server's: ``differences`` are those of objects that were
+    seen as they were made, ours less theirs. Dates of objects are whole seconds."""
     if not differences:
         return 0.0
     found = 0.5 - median(differences)

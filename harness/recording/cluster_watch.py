@@ -84,7 +84,7 @@ def _workloads(served: Sequence[Resource]) -> list[Resource]:
 
 
 def _identity(obj: Object) -> dict[str, object]:
-    """All that is remembered between two sightings."""
+    """Return all that is remembered between two sightings."""
     metadata = obj["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in metadata}
     return {"kind": obj.get("kind", ""), "apiVersion": obj.get("apiVersion", ""), "metadata": kept}

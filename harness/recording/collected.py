@@ -56,7 +56,7 @@ class _Sorted(Struct):
 
 
 def collected(folder: Path) -> ClusterObservations:
-    """What the files of a folder, and of the folders in it, show.
+    """Return what the files of a folder, and of the folders in it, show.
 
     Raises BadInputError for a folder that cannot be read, or in which nothing is recognised.
     """

@@ -12,7 +12,8 @@ _WIDTH = 116
 
 
 def commented_yaml(document: Mapping[str, Any], comments: Mapping[Place, Iterable[str]], head: str) -> str:
-    """The document, ``head`` and the comments of the whole before it, every other comment before what is at its place.
+    """Return the document, ``head`` and the comments of the whole before it, every other comment before what is at its
+    place.
 
     Mappings and sequences that hold no comment below them are written by PyYAML.
     """
@@ -22,7 +23,7 @@ def commented_yaml(document: Mapping[str, Any], comments: Mapping[Place, Iterabl
 
 
 def _lines(value: Any, place: Place, comments: Mapping[Place, Iterable[str]], places: set[Place]) -> Iterable[str]:
-    """The lines of a collection, without indentation."""
+    """Yield the lines of a collection, without indentation."""
     items = value.items() if isinstance(value, Mapping) else enumerate(value)
     for key, item in items:
         here = (*place, key)
@@ -42,5 +43,5 @@ def _lines(value: Any, place: Place, comments: Mapping[Place, Iterable[str]], pl
 
 
 def _one_line(text: str) -> str:
-    """Without line breaks and control characters: they would end the comment."""
+    """Return it without line breaks and control characters: they would end the comment."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

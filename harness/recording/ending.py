@@ -22,7 +22,7 @@ class FinalCheck(Struct, frozen=True):
 
 
 def final_checks(view: RecordedView, names: StackNames, *, wrong: bool) -> Iterator[FinalCheck]:
-    """Of each pod by itself, then of the hosts. ``wrong``: whether anything is known to have gone wrong."""
+    """Yield those of each pod by itself, then of the hosts. ``wrong``: whether anything is known to have gone wrong."""
     for pod in view.pods:
         if pod.deleted is None and pod.owner is None:
             yield from _of_pod(view, pod, names)
@@ -63,7 +63,7 @@ def _of_pending(view: RecordedView, pod: PodHistory, place: dict[str, Any]) -> I
 
 
 def fits_the_pool(view: RecordedView, pod: PodHistory) -> bool:
-    """Whether all devices that were not lost are enough for this pod and for all that run."""
+    """Return whether all devices that were not lost are enough for this pod and for all that run."""
     asked = pod.asks_for(view.resource)
     if not asked:
         return False

@@ -53,21 +53,21 @@ class PodHistory(Struct, frozen=True):
         return list(self.obj.get(LEFT_OUT) or ())
 
     def asks_for(self, resource: str) -> int:
-        """How many devices it requests."""
+        """Return how many devices it requests."""
         return request_of(self.obj, resource) if resource else 0
 
     def resources(self) -> set[str]:
-        """Names of the extended resources that it requests."""
+        """Return names of the extended resources that it requests."""
         containers = (*containers_of(self.obj), *init_containers_of(self.obj))
         return {name for each in containers for name in requests_of(each) if is_extended(name)}
 
     def holds_at(self, t: float) -> bool:
-        """Whether it was on a node, and neither ended nor deleted."""
+        """Return whether it was on a node, and neither ended nor deleted."""
         last = min((each for each in (self.ended, self.deleted) if each is not None), default=None)
         return self.bound is not None and self.bound <= t and (last is None or t < last)
 
     def waits_at(self, t: float) -> bool:
-        """Whether it existed and was not running."""
+        """Return whether it existed and was not running."""
         last = min((each for each in (self.started, self.ended, self.deleted) if each is not None), default=None)
         return self.created <= t and (last is None or t <= last)
 
@@ -82,7 +82,7 @@ class NodeHistory(Struct, frozen=True):
     ready: tuple[tuple[float, bool], ...]
 
     def offers(self, resource: str, t: float | None = None) -> int:
-        """How much of it at that time; None: at the end of the recording."""
+        """Return how much of it at that time; None: at the end of the recording."""
         changes = self.offered.get(resource, ())
         found = changes[0][1] if changes else 0
         for at, count in changes:
@@ -93,12 +93,12 @@ class NodeHistory(Struct, frozen=True):
 
 
 def is_extended(name: str) -> bool:
-    """Whether it is a resource that a device plugin announces."""
+    """Return whether it is a resource that a device plugin announces."""
     return "/" in name and not name.startswith(("kubernetes.io/", "hugepages-", "attachable-volumes-"))
 
 
 def pod_histories(sightings: Iterable[ObjectSighting], ignored: Iterable[str]) -> list[PodHistory]:
-    """Of every pod outside the ignored namespaces, in the order of their creation."""
+    """Return those of every pod outside the ignored namespaces, in the order of their creation."""
     found = [
         _pod_history(seen)
         for (kind, namespace, *_), seen in _by_object(sightings).items()
@@ -108,7 +108,7 @@ def pod_histories(sightings: Iterable[ObjectSighting], ignored: Iterable[str]) -
 
 
 def node_histories(sightings: Iterable[ObjectSighting]) -> list[NodeHistory]:
-    """Of every node, by name."""
+    """Return those of every node, by name."""
     found = [_node_history(seen) for (kind, *_), seen in _by_object(sightings).items() if kind == "Node"]
     return sorted({node.name: node for node in found}.values(), key=lambda node: natural(node.name))
 
@@ -129,7 +129,7 @@ def last_events(sightings: Iterable[ObjectSighting]) -> dict[str, str]:
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key by which host-2 comes before host-10."""
+    """Return a key by which host-2 comes before host-10."""
     parts: list[tuple[int, int, str]] = []
     digits = ""
     for letter in f"{text}\0":
@@ -144,7 +144,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def moment_of(obj: Object) -> float | None:
-    """The latest time that an object's own stamps name: it was seen then, or later."""
+    """Return the latest time that an object's own stamps name: it was seen then, or later."""
     return max(_stamps(obj), default=None)
 
 
@@ -184,7 +184,7 @@ def _by_object(sightings: Iterable[ObjectSighting]) -> dict[tuple[str, str, str,
 
 
 def is_of_one_chassis(known: Set[tuple[str, str]], rows: Set[tuple[str, str]]) -> bool:
-    """Whether two listings, as pairs of device and UUID, are of one chassis: without a listing, they are."""
+    """Return whether two listings, as pairs of device and UUID, are of one chassis: without a listing, they are."""
     return not known or not rows or not known.isdisjoint(rows)
 
 

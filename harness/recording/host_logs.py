@@ -25,13 +25,14 @@ class HostLog(Struct, frozen=True):
 
 
 def is_host_log(text: str) -> bool:
-    """Whether any of the first lines has a date, or names a GPU's error."""
+    """Return whether any of the first lines has a date, or names a GPU's error."""
     lines = text.splitlines()[:200]
     return any(dated(line, 2000)[0] is not None or _XID.search(line) for line in lines)
 
 
 def read_host_log(text: str, hosts: Sequence[str], stem: str, year: int) -> HostLog:
-    """The errors of a log. Its host is the one that journald names, else one whose name is in the file's name."""
+    """Return the errors of a log. Its host is the one that journald names, else one whose name is in the file's
+    name."""
     named = next((host for host in sorted(hosts, key=len, reverse=True) if host in stem), "")
     troubles: list[DeviceTrouble] = []
     times: list[float] = []
@@ -57,7 +58,7 @@ def read_host_log(text: str, hosts: Sequence[str], stem: str, year: int) -> Host
 
 
 def in_span(log: HostLog, name: str, began: float, ended: float) -> tuple[list[DeviceTrouble], Iterable[str]]:
-    """The errors within the recording, times of another zone shifted, and what is to be noted."""
+    """Return the errors within the recording, times of another zone shifted, and what is to be noted."""
     notes = []
     if log.undated:
         notes.append(f"{name}: {log.undated} GPU errors have no date, so they are not in the steps")

@@ -62,7 +62,7 @@ class RecordedFiles(Struct, frozen=True):
 def recorded_files(
     seen: ClusterObservations, *, name: str, hardware_file: str, own: Iterable[str] = ()
 ) -> RecordedFiles:
-    """Both files. ``own``: namespaces of the systems under test, whose pods the replay makes itself.
+    """Return both files. ``own``: namespaces of the systems under test, whose pods the replay makes itself.
 
     Raises NothingRecordedError, and HardwareError where no emulated hardware can be like what was seen.
     """
@@ -120,13 +120,14 @@ def _view(seen: ClusterObservations, pods: Sequence[PodHistory]) -> RecordedView
 
 
 def _beginning(pods: Sequence[PodHistory], times: Sequence[float]) -> float:
-    """Of collected files: the first pod's creation, or the first dated line where that came earlier."""
+    """Return that of collected files: the first pod's creation, or the first dated line where that came earlier."""
     created = [pod.created for pod in pods]
     return min([*created, *times[:1]], default=0.0)
 
 
 def _resource(pods: Sequence[PodHistory], nodes: Sequence[NodeHistory]) -> str:
-    """The pooled resource: the stack's own where it was seen, else what most pods request or most nodes offer."""
+    """Return the pooled resource: the stack's own where it was seen, else what most pods request or most nodes
+    offer."""
     pooled = Stack().pooled
     asked = Counter(name for pod in pods for name in pod.resources())
     offered = Counter(name for node in nodes for name in node.offered)

@@ -26,8 +26,8 @@ async def watched(
     stop: asyncio.Event,
     progress: Callable[[float, str], None],
 ) -> ClusterObservations:
-    """What was seen within that time, or until ``stop``. ``progress`` is called with the seconds so far, and what has
-    been seen.
+    """Return what was seen within that time, or until ``stop``. ``progress`` is called with the seconds so far, and
+    what has been seen.
 
     Raises RequirementError where the cluster or a chassis does not answer at the start.
     """

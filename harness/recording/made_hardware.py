@@ -26,7 +26,7 @@ _UNNAMED = re.compile(r"[^A-Za-z0-9._:-]")
 
 
 def hardware_of_recording(view: RecordedView, name: str) -> tuple[dict[str, Any], Comments]:
-    """The document, and its comments by place. Without a chassis, one is made up from what the nodes offer.
+    """Return the document, and its comments by place. Without a chassis, one is made up from what the nodes offer.
 
     Raises HardwareError where no emulated hardware can be like that.
     """
@@ -59,7 +59,8 @@ def hardware_of_recording(view: RecordedView, name: str) -> tuple[dict[str, Any]
 
 
 def is_host(view: RecordedView, node: NodeHistory) -> bool:
-    """Whether the node has devices, is cabled, or runs one of the recorded pods; a control plane's own does not."""
+    """Return whether the node has devices, is cabled, or runs one of the recorded pods; a control plane's own does
+    not."""
     used = any(pod.node == node.name for pod in view.pods)
     return bool(node.offered.get(view.resource)) or used or bool(view.cabling.ports_of(node.name))
 
@@ -102,13 +103,14 @@ def _device(row: SeenDevice, number: int, view: RecordedView) -> dict[str, Any]:
 
 
 def made_uuid(seed: str) -> str:
-    """A GPU's UUID, always the same for the same text."""
+    """Return a GPU's UUID, always the same for the same text."""
     digits = hashlib.sha256(seed.encode()).hexdigest()
     return f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
 
 def with_made_up_chassis(view: RecordedView) -> RecordedView:
-    """The same with a chassis that has a port for each host, and on it what the host's node offered at the start."""
+    """Return the same with a chassis that has a port for each host, and on it what the host's node offered at the
+    start."""
     hosts = [node for node in view.nodes if is_host(view, node)]
     places = [str(place + 1) for place, node in enumerate(hosts) for _ in range(node.offers(view.resource, view.began))]
     rows = {

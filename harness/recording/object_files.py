@@ -29,7 +29,7 @@ class _Loader(_Base):  # type: ignore[misc]
 
 
 def yaml_documents(text: str) -> list[Any]:
-    """The documents of a text.
+    """Return the documents of a text.
 
     Raises yaml.YAMLError.
     """
@@ -38,7 +38,8 @@ def yaml_documents(text: str) -> list[Any]:
 
 
 def json_lines(text: str) -> list[Any] | None:
-    """The values of a text with a JSON value on each line; None where a line holds none. A last line may be cut off."""
+    """Return the values of a text with a JSON value on each line; None where a line holds none. A last line may be cut
+    off."""
     lines = [line for line in text.splitlines() if line.strip()]
     found = []
     for number, line in enumerate(lines):
@@ -52,15 +53,15 @@ def json_lines(text: str) -> list[Any] | None:
 
 
 def is_of_kubernetes(value: Any) -> bool:
-    """Whether it is an object, a list of them, or a watch event."""
+    """Return whether it is an object, a list of them, or a watch event."""
     if isinstance(value, Mapping) and set(value) == {"type", "object"}:
         value = value["object"]
     return isinstance(value, Mapping) and isinstance(value.get("kind"), str) and "apiVersion" in value
 
 
 def sightings_of(documents: Iterable[Any]) -> tuple[list[ObjectSighting], Counter[str]]:
-    """The objects of a file, and how many of which kinds are not looked at. All of a list were seen at one moment: the
-    latest that any of them names."""
+    """Return the objects of a file, and how many of which kinds are not looked at. All of a list were seen at one
+    moment: the latest that any of them names."""
     found: list[ObjectSighting] = []
     skipped: Counter[str] = Counter()
     for document in documents:

@@ -93,6 +93,6 @@ class ClusterObservations(Struct, frozen=True):
     ended: float | None = None
 
     def times(self) -> list[float]:
-        """The moments that date a sighting, a reading or a line, in order."""
+        """Return the moments that date a sighting, a reading or a line, in order."""
         seen: tuple[tuple[Any, ...], ...] = (self.objects, self.readings, self.lost, self.operations, self.troubles)
         return sorted(each.at for part in seen for each in part if each.at is not None)

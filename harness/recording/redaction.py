@@ -18,7 +18,7 @@ _KEPT = frozenset({"", "default", "kube-system", "kube-public", "kube-node-lease
 
 
 def redacted(seen: ClusterObservations, kept: Iterable[str] = ()) -> ClusterObservations:
-    """The same with ns-1, pod-1, host-1, workload-1, image-1 and so on. ``kept``: namespaces of the systems."""
+    """Return the same with ns-1, pod-1, host-1, workload-1, image-1 and so on. ``kept``: namespaces of the systems."""
     names = _names(seen, {*_KEPT, *kept})
     if not names:
         return seen
@@ -56,7 +56,7 @@ def _mapped(value: Any, renamed: Callable[[str], str]) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """A text, or amounts by resource; not the status of an object, which has messages."""
+    """Return a text, or amounts by resource; not the status of an object, which has messages."""
     if isinstance(value, Mapping):
         return all(isinstance(each, str | int | float) or _is_plain(each) for each in value.values())
     return isinstance(value, str | int | float)

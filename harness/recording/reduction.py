@@ -61,7 +61,7 @@ CHOSEN = "chosenNode"
 
 
 def reduced(obj: Object) -> dict[str, Any] | None:
-    """What of it is looked at; None for a kind that is not."""
+    """Return what of it is looked at; None for a kind that is not."""
     kind = str(obj.get("kind", ""))
     metadata = obj.get("metadata")
     if not isinstance(metadata, Mapping) or not metadata.get("name"):

@@ -35,7 +35,7 @@ class EndedImage(Struct, frozen=True):
 
 
 def ended_image(pod: PodHistory) -> EndedImage | None:
-    """The image of a pod that ended; None for one that ran until the end, or never."""
+    """Return the image of a pod that ended; None for one that ran until the end, or never."""
     if pod.phase not in ("Succeeded", "Failed") or pod.ended is None:
         return None
     duration_s = round(max(0.0, pod.ended - (pod.started if pod.started is not None else pod.created)), 1)
@@ -43,7 +43,7 @@ def ended_image(pod: PodHistory) -> EndedImage | None:
 
 
 def replayed_pod(pod: PodHistory, names: StackNames, *, pinned: bool) -> tuple[dict[str, Any], list[str]]:
-    """The pod to apply, and what its comment says."""
+    """Return the pod to apply, and what its comment says."""
     spec, notes = _spec(pod.obj.get("spec") or {}, names)
     image = ended_image(pod)
     if image is not None:
@@ -102,7 +102,7 @@ def _resources(given: Mapping[str, Any], names: StackNames) -> tuple[dict[str, A
 
 
 def known_owners(sightings: Iterable[ObjectSighting]) -> dict[tuple[str, str, str], Object]:
-    """What may have made pods and can be applied itself, by namespace, kind and name."""
+    """Return what may have made pods and can be applied itself, by namespace, kind and name."""
     return {
         (seen.key[1], seen.key[0], seen.key[2]): seen.obj
         for seen in sightings
@@ -113,13 +113,13 @@ def known_owners(sightings: Iterable[ObjectSighting]) -> dict[tuple[str, str, st
 def owners_of(
     known: Mapping[tuple[str, str, str], Object], pods: Iterable[PodHistory]
 ) -> dict[tuple[str, str, str], Object]:
-    """What made the recorded pods: of a chain of owners the topmost."""
+    """Return what made the recorded pods: of a chain of owners the topmost."""
     tops = (top_owner(pod, known) for pod in pods)
     return {top: known[top] for top in tops if top is not None}
 
 
 def top_owner(pod: PodHistory, known: Mapping[tuple[str, str, str], Object]) -> tuple[str, str, str] | None:
-    """The topmost owner of a pod that was recorded."""
+    """Return the topmost owner of a pod that was recorded."""
     owner, top = pod.owner, None
     while owner is not None:
         key = (pod.namespace, *owner)
@@ -134,7 +134,7 @@ def top_owner(pod: PodHistory, known: Mapping[tuple[str, str, str], Object]) -> 
 def owner_steps(
     view: RecordedView, owners: Mapping[tuple[str, str, str], Object], names: StackNames
 ) -> Iterator[RecordedStep]:
-    """Each owner, applied when it was created."""
+    """Yield each owner, applied when it was created."""
     for (namespace, kind, name), obj in owners.items():
         spec, notes = clone(obj.get("spec") or {}), list[str]()
         template = spec.get("template")

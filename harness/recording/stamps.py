@@ -29,8 +29,8 @@ def dated(line: str, year: int) -> tuple[float | None, str]:
 
 
 def zone_offset(times: Iterable[float], began: float, ended: float) -> float | None:
-    """How much to add to times of an unknown zone so that they meet the span: whole quarters of an hour. 0.0 where they
-    do already; None where no zone of the earth explains the distance."""
+    """Return how much to add to times of an unknown zone so that they meet the span: whole quarters of an hour. 0.0
+    where they do already; None where no zone of the earth explains the distance."""
     ordered = sorted(times)
     if not ordered or (ordered[0] <= ended and ordered[-1] >= began):
         return 0.0
@@ -40,7 +40,7 @@ def zone_offset(times: Iterable[float], began: float, ended: float) -> float | N
 
 
 def year_of(unix_s: float) -> int:
-    """The year of a moment, in UTC."""
+    """Return the year of a moment, in UTC."""
     return datetime.fromtimestamp(unix_s, UTC).year
 
 

@@ -35,7 +35,7 @@ class ChassisHistory(Struct, frozen=True):
     dated: bool
 
     def port_at(self, device: str, t: float | None) -> str | None:
-        """Where a device was; None while free, or for the time, at the end."""
+        """Return where a device was; None while free, or for the time, at the end."""
         found = self.devices[device].port if device in self.devices else None
         for change in self.changes:
             if t is not None and change.at > t:
@@ -45,7 +45,7 @@ class ChassisHistory(Struct, frozen=True):
         return found
 
     def on_port(self, port: str, t: float | None) -> list[str]:
-        """The devices on a port."""
+        """Return the devices on a port."""
         return [device for device in self.devices if self.port_at(device, t) == port]
 
     def missing_at_end(self) -> set[str]:
@@ -54,7 +54,7 @@ class ChassisHistory(Struct, frozen=True):
 
 
 def chassis_histories(readings: Iterable[TableReading]) -> list[ChassisHistory]:
-    """Of every chassis, by name."""
+    """Return those of every chassis, by name."""
     by_name: dict[str, list[TableReading]] = {}
     for each in readings:
         by_name.setdefault(each.chassis, []).append(each)

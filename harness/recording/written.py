@@ -14,7 +14,7 @@ _STEM = "-hardware.yaml"
 
 
 def hardware_path(out: Path) -> Path:
-    """Where the hardware file of a scenario goes: next to it."""
+    """Return where the hardware file of a scenario goes: next to it."""
     return out.with_name(f"{out.stem}{_STEM}")
 
 

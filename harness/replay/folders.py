@@ -28,8 +28,8 @@ class Replayable(Struct, frozen=True):
 
 
 def load_replayable(folder: Path) -> Replayable:
-    """A recording of ``mews conform --record``, or a mockup folder: ``index.json`` per URI, below ``redfish/v1`` or at
-    the top itself (DSP2043), with ``headers.json`` beside it where it has headers of its own.
+    """Return a recording of ``mews conform --record``, or a mockup folder: ``index.json`` per URI, below ``redfish/v1``
+    or at the top itself (DSP2043), with ``headers.json`` beside it where it has headers of its own.
 
     Raises BadInputError, one line.
     """
@@ -46,7 +46,7 @@ def load_replayable(folder: Path) -> Replayable:
 
 
 def replies_of(exchanges: Iterable[Mapping[str, Any]]) -> Iterator[RecordedReply]:
-    """Those of exchanges that had one, in their order."""
+    """Yield those of exchanges that had one, in their order."""
     for exchange in exchanges:
         request, reply = exchange["request"], exchange["reply"]
         if reply["status"] is None:
@@ -87,7 +87,7 @@ def _both(target: str, headers: dict[str, str], text: str) -> Iterator[RecordedR
 
 
 def _headers(path: Path) -> dict[str, str]:
-    """Those of ``GET``: ``{"GET": {name: value}}``."""
+    """Return those of ``GET``: ``{"GET": {name: value}}``."""
     value = _json(path)
     found = value.get("GET") if isinstance(value, dict) else None
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):

@@ -74,7 +74,7 @@ class Replay:
         self._lock = threading.Lock()
 
     def answer(self, request: Request) -> Response:
-        """The reply; 404 or 405 for what was never asked."""
+        """Return the reply; 404 or 405 for what was never asked."""
         known = any(name in request.headers for name in CREDENTIALS)
         with self._lock:
             place = self._place(request, known)
@@ -111,7 +111,8 @@ class Replay:
 
 
 def conditions_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of a request, whose header names are in lower case; OData's version 4.0 is what goes without saying."""
+    """Return those of a request, whose header names are in lower case; OData's version 4.0 is what goes without
+    saying."""
     found = {name: headers[name] for name in CONDITIONS if name in headers}
     return {name: value for name, value in found.items() if (name, value) != ("odata-version", "4.0")}
 

@@ -19,7 +19,7 @@ PLAIN_LINES = 20_000
 
 
 def html_page(runs: Sequence[Run]) -> str:
-    """The whole file."""
+    """Return the whole file."""
     packed = sum(len(run.lines) for run in runs) > PLAIN_LINES
     title = f"{runs[0].result.scenario}: {runs[0].result.verdict}" if len(runs) == 1 else count(runs)
     blocks: list[DataBlock] = [data_block("mews-data", {"kind": "runs", "title": title, "runs": [*map(_run, runs)]})]

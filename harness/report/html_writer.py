@@ -9,7 +9,7 @@ from mews.harness.terminal import escaped
 
 
 def html_document(title: str, body: str, *, styles: Iterable[str] = ()) -> str:
-    """The file with that title (plain text) and body (HTML), whose policy runs no script and loads nothing.
+    """Return the file with that title (plain text) and body (HTML), whose policy runs no script and loads nothing.
 
     ``styles`` are files of ``picture/`` after those that every page has.
     """

@@ -12,7 +12,7 @@ from mews.harness.report.text import details, shown_lines
 
 
 def junit_xml(runs: Sequence[Run]) -> str:
-    """One suite of all runs."""
+    """Return one suite of all runs."""
     seconds = sum(run.result.wall_s or 0.0 for run in runs)
     return junit_document(JUnitSuite("mews", "mews", seconds, [_case(run) for run in runs]))
 
@@ -39,7 +39,8 @@ def _case(run: Run) -> JUnitCase:
 
 
 def _output(run: Run) -> str:
-    """The end of the time line, and where the page of the run is: CI systems (Jenkins, GitLab) make a link of that."""
+    """Return the end of the time line, and where the page of the run is: CI systems (Jenkins, GitLab) make a link of
+    that."""
     lines = [plain(line) for line in shown_lines(run.lines)]
     if run.report is not None:
         lines.append(f"[[ATTACHMENT|{run.report.absolute()}]]")

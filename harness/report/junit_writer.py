@@ -41,7 +41,7 @@ class JUnitSuite(Struct, frozen=True):
 
 
 def junit_document(suite: JUnitSuite) -> str:
-    """The XML of one suite."""
+    """Return the XML of one suite."""
     counts = {
         "tests": str(len(suite.cases)),
         "failures": str(sum(case.bad == "failure" for case in suite.cases)),

@@ -15,7 +15,7 @@ PAGE = "page.html"
 
 @cache
 def live_page() -> str:
-    """The file."""
+    """Return the file."""
     return html_file(
         "mews",
         start="window.mewsLive = new LivePage();",
@@ -27,6 +27,6 @@ def live_page() -> str:
 
 
 def live_file(name: str) -> tuple[str, str, str] | None:
-    """What the server answers for the file of that name: text, media type and Content-Security-Policy; None where there
-    is no such file."""
+    """Return what the server answers for the file of that name: text, media type and Content-Security-Policy; None
+    where there is no such file."""
     return (live_page(), "text/html", policy_of(live_page())) if name == PAGE else None

@@ -56,12 +56,12 @@ _POLICY = '<meta http-equiv="Content-Security-Policy" content="'
 
 
 def data_block(name: str, value: Any) -> DataBlock:
-    """Any JSON value."""
+    """Return any JSON value."""
     return DataBlock(name, inline_json(value))
 
 
 def packed_block(name: str, value: Any) -> DataBlock:
-    """Any JSON value, a tenth of its size; the same bytes for the same value."""
+    """Return any JSON value, a tenth of its size; the same bytes for the same value."""
     packed = gzip.compress(_json(value).encode(), mtime=0)
     return DataBlock(name, base64.b64encode(packed).decode("ascii"), packed=True)
 
@@ -78,7 +78,7 @@ def _json(value: Any) -> str:
 
 
 def picture_file(name: str) -> str:
-    """The text of a file of ``picture/``."""
+    """Return the text of a file of ``picture/``."""
     return (files("mews.harness.report") / "picture" / name).read_text(encoding="utf-8")
 
 
@@ -92,8 +92,9 @@ def html_file(
     fallback: str = "",
     connect: str = "'none'",
 ) -> str:
-    """The file. ``start`` is the statement that begins it, ``scripts`` and ``styles`` are files beside the common ones,
-    ``fallback`` the HTML for readers without scripts, ``connect`` whom the page may ask (a source of its policy)."""
+    """Return the file. ``start`` is the statement that begins it, ``scripts`` and ``styles`` are files beside the
+    common ones, ``fallback`` the HTML for readers without scripts, ``connect`` whom the page may ask (a source of its
+    policy)."""
     script = "\n".join([*map(picture_file, (*SCRIPTS, *scripts)), start])
     style = "\n".join(map(picture_file, (*STYLES, *styles)))
     policy = content_policy({"script-src": script, "style-src": style}, connect)
@@ -105,7 +106,7 @@ def html_file(
 
 
 def page_head(title: str, policy: str, style: str) -> str:
-    """What is in the head of every page: its policy comes before all that the policy is about."""
+    """Return what is in the head of every page: its policy comes before all that the policy is about."""
     return (
         '<meta charset="utf-8">'
         f'{_POLICY}{escape(policy)}">'
@@ -116,12 +117,12 @@ def page_head(title: str, policy: str, style: str) -> str:
 
 
 def policy_of(page: str) -> str:
-    """The policy that a page of ``html_file`` has in its document, for the server that gives it out."""
+    """Return the policy that a page of ``html_file`` has in its document, for the server that gives it out."""
     return unescape(page.partition(_POLICY)[2].partition('"')[0])
 
 
 def content_policy(inlined: Mapping[str, str], connect: str) -> str:
-    """The page's Content-Security-Policy: its own scripts and styles by their hashes, and nothing else."""
+    """Return the page's Content-Security-Policy: its own scripts and styles by their hashes, and nothing else."""
     hashes = [f"{name} '{_hash(text)}'" for name, text in inlined.items()]
     rest = ("img-src data:", f"connect-src {connect}", "base-uri 'none'", "form-action 'none'")
     return "; ".join(["default-src 'none'", *hashes, *rest])

@@ -108,7 +108,7 @@ class WorkRate:
 
 @contextmanager
 def progress_bar(total: int, *, threads: bool = True, quiet: bool = False) -> Iterator[ProgressBar]:
-    """A bar that is gone when the work is done; with ``quiet`` it never shows."""
+    """Provide a bar that is gone when the work is done; with ``quiet`` it never shows."""
     bar = ProgressBar(total, threads=threads, quiet=quiet)
     try:
         yield bar

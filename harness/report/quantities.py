@@ -16,7 +16,7 @@ def span_text(seconds: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """Bytes as ``243 B``, ``1.2 KiB``, ``3.4 MiB``."""
+    """Return bytes as ``243 B``, ``1.2 KiB``, ``3.4 MiB``."""
     for power, unit in ((2, "MiB"), (1, "KiB")):
         if count >= 1024**power:
             return f"{count / 1024**power:.1f} {unit}"

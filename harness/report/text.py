@@ -52,7 +52,7 @@ def headline(result: Result) -> str:
 
 
 def metrics_text(result: Result) -> str:
-    """The metrics that fit a line."""
+    """Return the metrics that fit a line."""
     shown = ((name, result.metrics[name]) for name in SHOWN_METRICS if result.metrics.get(name) is not None)
     return " ".join(f"{name}={_number(value)}{_beside(value, result.expected.get(name))}" for name, value in shown)
 
@@ -63,7 +63,7 @@ def _beside(value: float, expected: float | None) -> str:
 
 
 def details(run: Run) -> Iterator[str]:
-    """The reason, the violations and, where it went wrong, the end of the time line."""
+    """Yield the reason, the violations and, where it went wrong, the end of the time line."""
     result = run.result
     if result.reason:
         yield result.reason
@@ -85,7 +85,7 @@ def details(run: Run) -> Iterator[str]:
 
 
 def _broken_by(violation: Mapping[str, Any]) -> Iterator[str]:
-    """The lines that a violation names."""
+    """Yield the lines that a violation names."""
     for place, says in (
         ("first", "first broken by"),
         ("after", "it should have come after"),
@@ -98,14 +98,14 @@ def _broken_by(violation: Mapping[str, Any]) -> Iterator[str]:
 
 
 def ignored_text(result: Result) -> Iterator[str]:
-    """A line with the keys of the scenario that this way to run does not honour, where there are any."""
+    """Yield a line with the keys of the scenario that this way to run does not honour, where there are any."""
     if result.ignored:
         keys = (f"{each['key']} ({each['why']})" for each in result.ignored)
         yield f"not honoured by --cluster {result.cluster}: {'; '.join(keys)}"
 
 
 def shown_lines(lines: Sequence[Line]) -> Sequence[Line]:
-    """The end of the time line, with the line where an invariant broke if that is earlier."""
+    """Return the end of the time line, with the line where an invariant broke if that is earlier."""
     tail = list(lines[-TIMELINE:])
     broken = {line.fields.get("first") for line in lines if line.layer == "invariant"}
     return [line for line in lines[:-TIMELINE] if line.number in broken and line.layer != "invariant"] + tail

@@ -47,7 +47,7 @@ class TextWriter:
         self._stream.flush()
 
     def console(self) -> Console:
-        """What writes tables and styles to the stream."""
+        """Return what writes tables and styles to the stream."""
         from rich.console import Console
 
         return Console(file=self._stream, highlight=False, soft_wrap=True)

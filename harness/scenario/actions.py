@@ -376,7 +376,7 @@ class Step(Model):
         self._written = written
 
     def with_outputs(self, outputs: Mapping[str, Any]) -> Self:
-        """The step as it is done, with what the steps before it gave out.
+        """Return the step as it is done, with what the steps before it gave out.
 
         Raises MisusedNameError for an output that no step has given, and pydantic's ValidationError for one that does
         not fit.

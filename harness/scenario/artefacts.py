@@ -60,7 +60,7 @@ def own_folder(folder: Path, result: Result) -> Path:
 
 
 def _path_kept_in(folder: Path) -> str | None:
-    """Whose artefacts these are; None where that cannot be read."""
+    """Return whose artefacts these are; None where that cannot be read."""
     try:
         return str(json.loads((folder / RESULT).read_text(encoding="utf-8"))["path"])
     except (OSError, ValueError, KeyError, TypeError):

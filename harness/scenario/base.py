@@ -128,7 +128,7 @@ class Registered:
 
 
 def name_schema(registry: ValueRegistry[Any]) -> dict[str, Any]:
-    """The JSON Schema of a registry's names."""
+    """Return the JSON Schema of a registry's names."""
     return {"anyOf": [{"enum": list(registry.names())}, {"type": "string", "pattern": REFERENCE}]}
 
 

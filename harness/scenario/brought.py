@@ -31,7 +31,7 @@ class BroughtPrograms:
         self._crashed: dict[str, Line] = {}
 
     def crash(self) -> BroughtCrash | None:
-        """The first of them that has ended by itself and was not started since."""
+        """Return the first of them that has ended by itself and was not started since."""
         if not self._stack.replace and not self._stack.extenders:
             return None
         lines = self._journal.lines(self._next)

@@ -24,7 +24,7 @@ _OF_THE_RUN = ("step", "fault", "invariant")
 
 
 def chain_of(lines: Sequence[Line], about: Sequence[str]) -> tuple[Line, ...]:
-    """The links for the first of these things that has any, in their order; () where there is none."""
+    """Return the links for the first of these things that has any, in their order; () where there is none."""
     for thing in about:
         links = _links(lines, thing)
         if links:
@@ -33,16 +33,16 @@ def chain_of(lines: Sequence[Line], about: Sequence[str]) -> tuple[Line, ...]:
 
 
 def stop_of(chain: Sequence[Line]) -> Line | None:
-    """Where a chain stops: at the first refusal in it, else at the first complaint of what runs on a node, else at its
-    last link."""
+    """Return where a chain stops: at the first refusal in it, else at the first complaint of what runs on a node, else
+    at its last link."""
     refused = next((line for line in chain if line.event == _REFUSED), None)
     complained = next((line for line in chain if _complains(line)), None)
     return refused or complained or (chain[-1] if chain else None)
 
 
 def moved(lines: Sequence[Line], gpuid: str) -> Line | None:
-    """The line that set off the last move of a device: what made a pod wait for it; where no pod does, what asked for
-    it, or the operation's begin."""
+    """Return the line that set off the last move of a device: what made a pod wait for it; where no pod does, what
+    asked for it, or the operation's begin."""
     begun = _last(lines, lambda line: line.event in ("attach-begun", "detach-begun") and line.fields["gpuid"] == gpuid)
     if begun is None:
         return None
@@ -75,7 +75,7 @@ def _links(lines: Sequence[Line], thing: str) -> list[Line]:
 
 
 def _devices(lines: Sequence[Line], reported: Line) -> Iterator[Line]:
-    """From a pod that waits for devices to the last word about one of them."""
+    """Yield them from a pod that waits for devices to the last word about one of them."""
     after = [line for line in lines if line.number > reported.number]
     asked = _last(_without_renewals(after), lambda line: line.event in _ASKED and "gpuid" in line.fields)
     refused = next((line for line in after if line.event == _REFUSED and "gpuid" in line.fields), None)
@@ -99,7 +99,7 @@ def _devices(lines: Sequence[Line], reported: Line) -> Iterator[Line]:
 
 
 def _without_renewals(lines: Sequence[Line]) -> Sequence[Line]:
-    """Without consents that are given again to the same request: they keep it alive, and are no news."""
+    """Return them without consents that are given again to the same request: they keep it alive, and are no news."""
     seen: set[tuple[str, str]] = set()
     news = []
     for line in lines:
@@ -116,19 +116,19 @@ def _complains(line: Line) -> bool:
 
 
 def _is_of(pod: str, thing: str) -> bool:
-    """Whether that pod is the thing, or one that it made, by its name."""
+    """Return whether that pod is the thing, or one that it made, by its name."""
     kind, _, name = thing.partition("/")
     return pod == thing or (kind not in ("pod", "node") and pod.startswith(f"pod/{name}-"))
 
 
 def _owner(line: Line, node: str | None) -> bool:
-    """Whether the line is of the hardware, or of who hands devices out on that node: what follows from it in lists and
-    numbers of the kubelet tells nothing new."""
+    """Return whether the line is of the hardware, or of who hands devices out on that node: what follows from it in
+    lists and numbers of the kubelet tells nothing new."""
     return line.layer in _HARDWARE or (line.layer == "api" and line.actor.partition("/")[2] == node)
 
 
 def _kubelet(lines: Sequence[Line], node: str, since: Line) -> Iterator[Line]:
-    """What became of the kubelet that is to do it."""
+    """Yield what became of the kubelet that is to do it."""
     kubelet = f"kubelet/{node}"
     found = _last(lines, lambda line: line.layer == "component" and line.actor == kubelet)
     if found is not None and found.event != "started":

@@ -24,7 +24,7 @@ from mews.kube.api.resources import NODES, PODS
 
 
 async def look(stage: StepContext, checks: tuple[Check, ...]) -> Finding:
-    """Whether all of the checks hold at this moment."""
+    """Return whether all of the checks hold at this moment."""
     findings = []
     for check in checks:
         # In the order of the model: a set's order is not the same in every process.

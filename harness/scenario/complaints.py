@@ -34,12 +34,12 @@ _WORDS: Mapping[str, str] = {
 
 
 def deepest(error: ValidationError, depth: Callable[[Sequence[str | int]], int] = len) -> Mapping[str, Any]:
-    """The most telling of the complaints: that about the innermost place."""
+    """Return the most telling of the complaints: that about the innermost place."""
     return max(error.errors(include_url=False), key=lambda complaint: depth(complaint["loc"]))
 
 
 def worded(complaint: Mapping[str, Any]) -> str:
-    """What it says, to stand after a place or a value."""
+    """Return what it says, to stand after a place or a value."""
     if complaint["type"] in _WORDS:
         limits = {name: _number(value) for name, value in complaint.get("ctx", {}).items()}
         return _WORDS[complaint["type"]].format(**limits)
@@ -51,7 +51,7 @@ def worded(complaint: Mapping[str, Any]) -> str:
 
 
 def first_complaint(error: ValidationError) -> tuple[str, str]:
-    """The place of the most telling complaint, and what is allowed there."""
+    """Return the place of the most telling complaint, and what is allowed there."""
     complaint = deepest(error)
     return ".".join(str(part) for part in complaint["loc"]), _allowed(complaint)
 
@@ -67,10 +67,10 @@ def _allowed(complaint: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> Any:
-    """A limit as people write it: a model's limit of a float is one, too."""
+    """Return a limit as people write it: a model's limit of a float is one, too."""
     return f"{value:g}" if isinstance(value, float) else value
 
 
 def _allowed_values(complaint: Mapping[str, Any]) -> list[str]:
-    """Of a choice: pydantic has them as ``'a', 'b' or 'c'``."""
+    """Return those of a choice: pydantic has them as ``'a', 'b' or 'c'``."""
     return str(complaint["ctx"]["expected"]).replace("'", "").replace(" or ", ", ").split(", ")

@@ -25,7 +25,7 @@ _OUTSIDE = (
 
 
 def lies_within(path: Path, folder: Path) -> bool:
-    """Whether a file lies in a folder or below, wherever links lead."""
+    """Return whether a file lies in a folder or below, wherever links lead."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):  # links in a circle
@@ -41,7 +41,7 @@ class NamedFiles(Struct, frozen=True):
     allow_outside: bool = False
 
     def path(self, place: Place, name: str) -> Path | None:
-        """The absolute path of what is named there, or None for what can be none.
+        """Return the absolute path of what is named there, or None for what can be none.
 
         Raises ScenarioError for one that the scenario may not name; nothing of such a file is read.
         """
@@ -72,13 +72,13 @@ class NamedFiles(Struct, frozen=True):
                 self.check((*place, index), pattern, self._found(pattern))
 
     def _found(self, pattern: str) -> list[Path]:
-        """What a pattern finds; of one that leads elsewhere as it is written, where it leads."""
+        """Return what a pattern finds; of one that leads elsewhere as it is written, where it leads."""
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
             return [self.folder / pattern]
         return list(self.folder.glob(pattern)) if pattern.strip("./") else []
 
     def _is_the_users(self, place: Place) -> bool:
-        """Whether what stands there was given by an override, not by the file."""
+        """Return whether what stands there was given by an override, not by the file."""
         written = self.document.written_at(place)
         if written is None:
             return False

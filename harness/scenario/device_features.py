@@ -7,7 +7,7 @@ from mews.kube.scheduling.devices.features import DEFAULT_FEATURES, DeviceFeatur
 
 
 def device_features(scenario: Scenario) -> DeviceFeatures:
-    """What the cluster's feature gates let its schedulers and controllers do with devices."""
+    """Return what the cluster's feature gates let its schedulers and controllers do with devices."""
     release = scenario.stack.release
     if release.is_default:
         return DEFAULT_FEATURES

@@ -35,7 +35,7 @@ _NEWS = ("fault", "invariant", "component")
 
 
 def related_to(journal: Journal, about: tuple[str, ...], since: int) -> tuple[str, ...]:
-    """The last lines about these things, and the last faults, kills and violations."""
+    """Return the last lines about these things, and the last faults, kills and violations."""
     lines = journal.lines(since)
     close = [line for line in lines if _is_about(line, about)][-_SHOWN:]
     loud = [line for line in lines if line.layer in _NEWS and line not in close][-_SHOWN // 2 :]
@@ -44,8 +44,9 @@ def related_to(journal: Journal, about: tuple[str, ...], since: int) -> tuple[st
 
 
 def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
-    """The line that made what was found in place of what was awaited: the one that must not be there, else the last one
-    about these things that speaks of what differs (of what the text names first), else the last one about them."""
+    """Return the line that made what was found in place of what was awaited: the one that must not be there, else the
+    last one about these things that speaks of what differs (of what the text names first), else the last one about
+    them."""
     lines = journal.lines(since)
     if finding.line is not None:
         return next((line for line in lines if line.number == finding.line), None)
@@ -62,7 +63,8 @@ def made_by(journal: Journal, finding: Finding, since: int) -> Line | None:
 
 
 def _placed(lines: Sequence[Line], about: tuple[str, ...]) -> Line | None:
-    """Of a pod that was made for its node: the last placement before it of the job of which it is, by its name."""
+    """Return that of a pod that was made for its node: the last placement before it of the job of which it is, by its
+    name."""
     made = next((line for line in reversed(lines) if line.event == "created" and line.actor in about), None)
     if made is None:
         return None
@@ -74,12 +76,12 @@ def _placed(lines: Sequence[Line], about: tuple[str, ...]) -> Line | None:
 
 
 def _warns(line: Line, event: str) -> bool:
-    """Whether it says why a condition does not hold, such as a probe that failed."""
+    """Return whether it says why a condition does not hold, such as a probe that failed."""
     return event == "condition" and line.event == "event" and line.fields["type"] == "Warning"
 
 
 async def hint_for(cluster: Cluster, about: tuple[str, ...], *, deadlock: bool) -> str:
-    """What to look at next."""
+    """Return what to look at next."""
     for thing in about:
         kind, _, name = thing.partition("/")
         namespace, _, pod = name.partition("/")
@@ -125,7 +127,7 @@ def _shown(line: Line) -> str:
 
 
 def _unanswered(cluster: Cluster, pod: Object) -> str:
-    """Which name the pod asks for, and which there are."""
+    """Return which name the pod asks for, and which there are."""
     asked = (pod.get("spec") or {}).get("schedulerName") or DEFAULT_SCHEDULER
     names = [DEFAULT_SCHEDULER] if DEFAULT_SCHEDULER in cluster.components() else []
     for each in cluster.systems:

@@ -91,7 +91,7 @@ class Disruptions:
 
 
 def not_done(failed: list[NotDone]) -> Iterator[tuple[str, Exception]]:
-    """Where each stands in the file, and why it did not come off."""
+    """Yield where each stands in the file, and why it did not come off."""
     for place, step, error in failed:
         name = f" ({step.name})" if step.name else ""
         yield f"disruptions.{place} {step.action}{name}", error

@@ -20,7 +20,7 @@ WORKLOAD_LABEL = "mews.dev/workload"
 
 
 def pod_of(job: TraceJob, template: PodTemplate, workload: str) -> Object:
-    """The pod of a job: one container with its CPUs and devices, never restarted."""
+    """Return the pod of a job: one container with its CPUs and devices, never restarted."""
     fill = {"job": job.job, "type": job.type, "duration": f"{job.duration_s:g}"}
     requests = {"cpu": job.cpus, **({"memory": job.memory} if job.memory else {})}
     limits = {str(template.resource): str(job.gpus)} if job.gpus else {}
@@ -54,7 +54,7 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 
 def _ends(pod: Object) -> Iterator[str]:
-    """When its containers ended: the end of a job, a moment before that of its pod."""
+    """Yield when its containers ended: the end of a job, a moment before that of its pod."""
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (status.get("state") or {}).get("terminated") or {}
         if ended.get("finishedAt"):
@@ -107,11 +107,11 @@ class Driver:
         self._tasks.append(asyncio.create_task(self._drive()))
 
     def times(self) -> list[JobTimes]:
-        """What is known of each job, in order of arrival; emulated seconds from the start of the workload."""
+        """Return what is known of each job, in order of arrival; emulated seconds from the start of the workload."""
         return [self._times[job.pod] for job in self._jobs]
 
     async def finding(self) -> Finding:
-        """Whether all jobs have ended. Raises what made the driver fail."""
+        """Return whether all jobs have ended. Raises what made the driver fail."""
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 task.result()

@@ -16,13 +16,13 @@ from mews.registry import NotRegisteredError
 
 
 def steps() -> Iterator[CatalogueEntry]:
-    """Each action; other packages' after ours."""
+    """Yield each action; other packages' after ours."""
     yield from (_entry(name.rstrip("_"), Step.model_fields[name]) for name in ACTIONS)
     yield from _of_others(StepKind)
 
 
 def checks() -> Iterator[CatalogueEntry]:
-    """Each condition of `wait`, `assert` and `hold`; other packages' after ours."""
+    """Yield each condition of `wait`, `assert` and `hold`; other packages' after ours."""
     yield from (_entry(name, field) for name, field in Check.model_fields.items())
     yield from _of_others(CheckKind)
 
@@ -32,7 +32,7 @@ def _entry(name: str, field: Any) -> CatalogueEntry:
 
 
 def _words_of(hint: Any) -> str:
-    """The docstring of the model that a field takes, alone or among others."""
+    """Return the docstring of the model that a field takes, alone or among others."""
     if inspect.isclass(hint) and issubclass(hint, Model):
         return hint.__doc__ or ""
     return next(filter(None, map(_words_of, typing.get_args(hint))), "")

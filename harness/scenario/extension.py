@@ -54,7 +54,7 @@ STEPS: Final[ValueRegistry[StepKind | CheckKind]] = ValueRegistry("step", "mews.
 def split(
     value: Mapping[str, Any], fields: Mapping[str, Any], sort: type
 ) -> tuple[dict[str, Any], tuple[GivenExtension, ...]]:
-    """What of a step or check the model has fields for, and what is registered.
+    """Return what of a step or check the model has fields for, and what is registered.
 
     Raises ValueError (of pydantic, with its place) for options that are wrong, or a check where a step belongs.
     """

@@ -21,8 +21,8 @@ def facility_of(
     ca_file: str = "",
     speed: float = 1.0,
 ) -> Facility:
-    """The inventory as an administrator would write it down; ``endpoints``: chassis -> base URL (none in process),
-    ``ca_file``: whose certificates to trust where that is https."""
+    """Return the inventory as an administrator would write it down; ``endpoints``: chassis -> base URL (none in
+    process), ``ca_file``: whose certificates to trust where that is https."""
     ports: dict[str, dict[str, str]] = {host.name: {} for host in hardware.hosts}
     pools: dict[str, str] = {}
     for spec in hardware.chassis:

@@ -23,21 +23,21 @@ def one_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding
 
 
 def keys_of(place: Place, value: Any, allowed: Iterable[str]) -> Iterator[Finding]:
-    """The keys of a mapping, where it is no operator of a pattern, must be these."""
+    """Yield the keys of a mapping, where it is no operator of a pattern, must be these."""
     names = list(allowed)
     for key in plain(value):
         yield from one_of((*place, key), key, names)
 
 
 def plain(value: Any) -> Mapping[str, Any]:
-    """The keys of a pattern that stand for themselves: none where it is an operator."""
+    """Return the keys of a pattern that stand for themselves: none where it is an operator."""
     if not isinstance(value, Mapping) or any(str(key).startswith("$") for key in value):
         return {}
     return {str(key): item for key, item in value.items()}
 
 
 def each_of(place: Place, value: Any) -> Iterator[tuple[Place, Any]]:
-    """The items of a list, with their places; one thing may stand for a list of one."""
+    """Yield the items of a list, with their places; one thing may stand for a list of one."""
     if isinstance(value, list):
         yield from (((*place, index), item) for index, item in enumerate(value))
     elif value is not None:

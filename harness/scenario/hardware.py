@@ -21,8 +21,8 @@ _KEPT = 8
 
 
 def hardware_of(scenario: Scenario, file: Document | None = None) -> Hardware:
-    """The inventory that a scenario names; ``file`` is the scenario as written, whose lines complaints then bear.
-    Devices are called by their chassis' own IDs where a component of the stack knows them so (``Stack``).
+    """Return the inventory that a scenario names; ``file`` is the scenario as written, whose lines complaints then
+    bear. Devices are called by their chassis' own IDs where a component of the stack knows them so (``Stack``).
 
     Raises ScenarioError, one line.
     """
@@ -42,7 +42,7 @@ def _of_file(path: str, text: str) -> Hardware:
 
 
 def hardware_document(scenario: Scenario) -> tuple[Any, str]:
-    """The inventory as written, and where: a file, one written in the scenario, or a ``{file: …}`` with other
+    """Return the inventory as written, and where: a file, one written in the scenario, or a ``{file: …}`` with other
     top-level keys changed (``{file: demo, profile: falcon-4005}``).
 
     Raises ScenarioError, one line.
@@ -52,7 +52,7 @@ def hardware_document(scenario: Scenario) -> tuple[Any, str]:
 
 
 def _located(scenario: Scenario, file: Document | None) -> tuple[Any, Where, str]:
-    """The inventory, where its places are, and under which key of that file."""
+    """Return the inventory, where its places are, and under which key of that file."""
     document, where, prefix = _written(scenario, file)
     if scenario.stack.knows_by_chassis and isinstance(document, dict) and isinstance(document.get("chassis"), list):
         named = [{"prefixed": False, **each} if isinstance(each, dict) else each for each in document["chassis"]]

@@ -24,13 +24,13 @@ _UUID = re.compile(r"\b[A-Za-z]+-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F
 
 
 async def rows_of(stage: StepContext) -> list[Row]:
-    """All rows of the table, of all chassis."""
+    """Return all rows of the table, of all chassis."""
     table = await stage.cluster.hardware.table()
     return [row for devices in table.values() for row in devices.values()]
 
 
 async def log_of(stage: StepContext, namespace: str, pod: str, container: str | None) -> str:
-    """What the container has written so far."""
+    """Return what the container has written so far."""
     chunks = [chunk async for chunk in stage.cluster.kube.log(namespace, pod, container=container)]
     return b"".join(chunks).decode("utf-8", "replace")
 
@@ -42,7 +42,8 @@ async def table(stage: StepContext, expected: Any) -> Finding:
 
 
 def _made(stage: StepContext, wrong: Mismatch | None) -> int | None:
-    """The number of the last line that changed the device, on the chassis or the host, that a mismatch is about."""
+    """Return the number of the last line that changed the device, on the chassis or the host, that a mismatch is
+    about."""
     if wrong is None:
         return None
     names = set(wrong.path.split("."))
@@ -55,7 +56,7 @@ def _made(stage: StepContext, wrong: Mismatch | None) -> int | None:
 
 
 async def hosts(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
-    """So many devices on each host; ``free`` are on no port."""
+    """Return so many devices on each host; ``free`` are on no port."""
     counted = Counter(str(row.get("host") or "free") for row in await rows_of(stage))
     seen = ", ".join(f"{host}: {counted[host]}" for host in sorted({*counted, *expected}))
     wrong = next((w for host, p in expected.items() if (w := match(p, counted[host], host)) is not None), None)
@@ -75,7 +76,7 @@ async def telemetry(stage: StepContext, expected: Any) -> Finding:
 
 
 async def moves(stage: StepContext, expected: Any) -> Finding:
-    """So many attaches were completed."""
+    """Return so many attaches were completed."""
     lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))
     named = ", ".join(f"{line.fields['gpuid']} to {line.fields.get('host')}" for line in lines)
     wrong = match(expected, len(lines))
@@ -84,7 +85,7 @@ async def moves(stage: StepContext, expected: Any) -> Finding:
 
 
 def _surplus(stage: StepContext, attached: Sequence[Line], expected: Any) -> int | None:
-    """The number of the line that set off the first move that is one too many; None where there are too few."""
+    """Return the number of the line that set off the first move that is one too many; None where there are too few."""
     right = [count for count in range(len(attached)) if match(expected, count) is None]
     if not right:
         return None
@@ -95,7 +96,7 @@ def _surplus(stage: StepContext, attached: Sequence[Line], expected: Any) -> int
 
 
 async def operations(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
-    """So many chassis lines of each event."""
+    """Return so many chassis lines of each event."""
     counted = Counter(line.event for line in stage.cluster.journal.find("chassis", since=stage.first_line))
     wrong = next((w for event, p in expected.items() if (w := match(p, counted[event], event)) is not None), None)
     return Finding(wrong is None, f"chassis operations {show(expected)}", f"{wrong}" if wrong else "")
@@ -155,7 +156,7 @@ async def _gpus_wrong(stage: StepContext, expected: GpusExpectation) -> str:
 
 
 def _others(stage: StepContext, expected: GpusExpectation, uid: str, held: dict[str, list[str]]) -> str:
-    """What the pod holds against the devices that are expected by name, or that it had before."""
+    """Return what the pod holds against the devices that are expected by name, or that it had before."""
     if "devices" in expected.model_fields_set:
         wrong = match(expected.devices, sorted({gpuid for gpuids in held.values() for gpuid in gpuids}), "devices")
         if wrong is not None:
@@ -215,7 +216,7 @@ async def _holdings_wrong(
 
 
 def _printed_wrong(container: str, log: str, wanted: list[str], known: list[str]) -> str:
-    """Whether a container printed other UUIDs than it holds: known ones, and whatever else looks like one."""
+    """Return whether a container printed other UUIDs than it holds: known ones, and whatever else looks like one."""
     printed = sorted({uuid for uuid in known if uuid in log} | set(_UUID.findall(log)))
     if printed == wanted:
         return ""

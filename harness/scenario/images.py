@@ -119,8 +119,8 @@ OwnImages = Annotated[
 
 
 def container_wanted(scenario: Scenario, *, unplayed: bool = False) -> str:
-    """The first place of a scenario that asks for real containers, "" where none does; ``unplayed``: for one that
-    cannot be simulated in their place."""
+    """Return the first place of a scenario that asks for real containers, "" where none does; ``unplayed``: for one
+    that cannot be simulated in their place."""
     from mews.kube.emulated.kubelet.images import own_image
 
     if scenario.unknown_images == "container":

@@ -16,7 +16,7 @@ Entry = Mapping[str, Any]
 
 
 async def journal(stage: StepContext, expected: JournalExpectation) -> Finding:
-    """Lines that occurred, never did, came in that order, or so often."""
+    """Return lines that occurred, never did, came in that order, or so often."""
     written = stage.cluster.journal.lines(_since(stage, expected.since))
     lines = [line.as_dict() for line in written]
     for pattern in expected.occurs:
@@ -66,13 +66,13 @@ def _number(wanted: dict[str, Any], written: Sequence[Line], lines: list[dict[st
 
 
 def _near(pattern: Entry, lines: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The last line of its kind: of its layer and event."""
+    """Return the last line of its kind: of its layer and event."""
     kind = [(key, pattern[key]) for key in ("layer", "event") if key in pattern]
     return next((line for line in reversed(lines) if all(line.get(key) == value for key, value in kind)), None)
 
 
 def _out_of_order(order: tuple[Entry, ...], lines: list[dict[str, Any]]) -> int | None:
-    """The first pattern that is not found after the one before it, or None."""
+    """Return the first pattern that is not found after the one before it, or None."""
     position = 0
     for index, pattern in enumerate(order):
         while position < len(lines) and match(pattern, lines[position]) is not None:
@@ -84,7 +84,7 @@ def _out_of_order(order: tuple[Entry, ...], lines: list[dict[str, Any]]) -> int 
 
 
 async def event(stage: StepContext, expected: EventExpectation) -> Finding:
-    """A Kubernetes event, with its repeats."""
+    """Return a Kubernetes event, with its repeats."""
     events = (await stage.cluster.kube.list(EVENTS)).items
     alike = [e for e in events if e.get("reason") == expected.reason and _concerns(e, expected)]
     number = sum(int(e.get("count") or (e.get("series") or {}).get("count") or 1) for e in alike)

@@ -25,7 +25,7 @@ BASIC = {r.kind: r for r in (PODS, NODES, NAMESPACES, CONFIGMAPS, EVENTS, LEASES
 
 
 async def resource_of(kube: KubeApi, kind: str, api_version: str = "") -> Resource:
-    """The resource of a kind; those that are not built in are looked up in discovery.
+    """Return the resource of a kind; those that are not built in are looked up in discovery.
 
     Raises ScenarioError when the cluster serves no such kind, or several.
     """
@@ -39,19 +39,19 @@ async def resource_of(kube: KubeApi, kind: str, api_version: str = "") -> Resour
 
 
 def basic(kind: str, api_version: str) -> Resource | None:
-    """The resource of a kind that is known without asking the cluster, or None."""
+    """Return the resource of a kind that is known without asking the cluster, or None."""
     known = BASIC.get(kind)
     return known if known is not None and api_version in ("", known.api_version) else None
 
 
 def ambiguity(served: Sequence[Resource]) -> str:
-    """Why a kind means none, or not one, of the resources of that kind."""
+    """Return why a kind means none, or not one, of the resources of that kind."""
     versions = ", ".join(sorted(r.api_version for r in served))
     return f"apiVersion must be one of {versions}" if served else "the cluster serves no such kind"
 
 
 def complete(obj: dict[str, Any], resource: Resource) -> Object:
-    """The object with the apiVersion and namespace that scenarios may leave out."""
+    """Return the object with the apiVersion and namespace that scenarios may leave out."""
     metadata = {**obj["metadata"]}
     if resource.namespaced:
         metadata.setdefault("namespace", "default")

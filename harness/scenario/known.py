@@ -43,7 +43,8 @@ class KnownNames:
         return tuple(spec.gpuid(device.id) for spec in self.hardware.chassis for device in spec.devices)
 
     def devices_at(self, host: str) -> tuple[str, ...]:
-        """The devices that a host may have: its own, and those of its chassis by pool-wide ID and the chassis' own."""
+        """Return the devices that a host may have: its own, and those of its chassis by pool-wide ID and the chassis'
+        own."""
         cabled = [spec for spec in self.hardware.chassis if host in spec.ports.values()]
         own = next((spec.devices for spec in self.hardware.hosts if spec.name == host), ())
         pooled = (name for spec in cabled for each in spec.devices for name in (spec.gpuid(each.id), each.id))
@@ -88,8 +89,8 @@ class KnownNames:
         return {**{f"kubelet/{host}": OF_KUBELETS for host in self.hosts}, **dict.fromkeys(services, OF_SERVICES)}
 
     def unserved(self, kind: str, api_version: str) -> str | None:
-        """Why a kind means no resource: none that is built in, defined by the scenario, or brought by what is in its
-        stack. None where it means one, and where only the cluster can tell."""
+        """Return why a kind means no resource: none that is built in, defined by the scenario, or brought by what is in
+        its stack. None where it means one, and where only the cluster can tell."""
         if basic(kind, api_version) is not None:
             return None
         found = self._built_in(kind)
@@ -101,7 +102,7 @@ class KnownNames:
         return ambiguity(found) if found else "neither built in nor defined by the scenario or by what is in its stack"
 
     def _built_in(self, kind: str) -> list[Resource]:
-        """The resources of a kind that every release has, else those that the scenario's release adds."""
+        """Return the resources of a kind that every release has, else those that the scenario's release adds."""
         from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 
         found = [each.resource for each in BUILTIN if each.resource.kind == kind]
@@ -118,7 +119,7 @@ class KnownNames:
         return tuple(resource for obj in (*self._objects(), *brought) for resource in _definitions(obj))
 
     def _objects(self) -> Iterator[Any]:
-        """All objects that the scenario makes."""
+        """Yield all objects that the scenario makes."""
         yield from _listed(self.document.get("objects"))
         for part in ("steps", "disruptions", "catch", "finally"):
             for step in _listed(self.document.get(part)):
@@ -126,8 +127,8 @@ class KnownNames:
                     yield from _listed(step.get(action))
 
     def _others_may_define(self) -> bool:
-        """Whether kinds may be there of which the scenario says nothing: those of a cluster that is somebody's own, or
-        of software that the scenario brings along."""
+        """Return whether kinds may be there of which the scenario says nothing: those of a cluster that is somebody's
+        own, or of software that the scenario brings along."""
         return "kubeconfig" in self.scenario.requires.cluster or _mentions(self.document.get("stack"), _OUTSIDE)
 
 

@@ -30,7 +30,7 @@ class LoadedReplacements:
         self._replace = scenario.stack.replace
 
     def of(self, component: str) -> Replacement | None:
-        """What takes that component's place, if anything does."""
+        """Return what takes that component's place, if anything does."""
         return self._replace.get(component)
 
     def check(self) -> None:
@@ -43,7 +43,8 @@ class LoadedReplacements:
         self.documents()
 
     def parts(self, component: str) -> dict[str, Callable[..., Any]]:
-        """What takes the place of parts of that component: ``plugin``, with its options already given; ``policy``.
+        """Return what takes the place of parts of that component: ``plugin``, with its options already given;
+        ``policy``.
 
         Raises ScenarioError.
         """
@@ -86,7 +87,7 @@ class LoadedReplacements:
         return Path(file).relative_to(self.folder).parts[0] in (top, f"{top}.py")
 
     def is_elsewhere(self, component: str) -> bool:
-        """Whether a manifest brings that component: then nothing is started for it."""
+        """Return whether a manifest brings that component: then nothing is started for it."""
         yours = self.of(component)
         return yours is not None and yours.manifest is not None
 
@@ -121,7 +122,7 @@ def _is_object(document: Any) -> bool:
 
 
 def _words_of(yours: Replacement) -> str:
-    """What the policy of a component is called with, in words."""
+    """Return what the policy of a component is called with, in words."""
     component = next(each for each in registry.system(yours.system).components if each.name == yours.component)
     return component.parts["policy"]
 

@@ -37,7 +37,7 @@ from mews.registry import looking_in
 def load_scenario(
     path: str | Path, overrides: Sequence[str] | Mapping[str, Any] = (), *, allow_outside: bool = False
 ) -> Scenario:
-    """The scenario of a file, with ``--set`` overrides (texts ``a.b=c``, or a mapping of dotted path to value).
+    """Return the scenario of a file, with ``--set`` overrides (texts ``a.b=c``, or a mapping of dotted path to value).
 
     ``allow_outside``: the file may name files outside its folder, as overrides always may. Raises ScenarioError.
     """
@@ -48,7 +48,7 @@ def load_scenario(
 def parse_scenario(
     text: str, path: Path, overrides: Sequence[str] | Mapping[str, Any] = (), *, allow_outside: bool = False
 ) -> Scenario:
-    """The same from a text; relative paths in it count from the path's folder.
+    """Return the same from a text; relative paths in it count from the path's folder.
 
     Raises ScenarioError.
     """
@@ -92,7 +92,8 @@ def _check_references(
 def load_scenarios(
     paths: Sequence[str | Path], overrides: Sequence[str] | Mapping[str, Any] = (), *, allow_outside: bool = False
 ) -> list[Scenario]:
-    """All scenarios of files and folders (searched through; sorted by path). All are checked before any is returned.
+    """Return all scenarios of files and folders (searched through; sorted by path). All are checked before any is
+    returned.
 
     Raises ScenarioError, one line per bad file.
     """
@@ -125,7 +126,7 @@ def find_scenarios(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of scenario files (``mews validate --schema``)."""
+    """Return the JSON Schema of scenario files (``mews validate --schema``)."""
     published = _model_schema()
     add_language(published)
     add_words(published)
@@ -133,7 +134,7 @@ def schema() -> dict[str, Any]:
 
 
 def _model_schema() -> dict[str, Any]:
-    """Of a scenario in which all is in its place."""
+    """Return those of a scenario in which all is in its place."""
     published = Scenario.model_json_schema(by_alias=True)
     published["properties"].pop("path", None)
     add_to_schema(published)
@@ -172,7 +173,7 @@ def _describe(document: Document, text: str) -> None:
 
 
 def _file(files: NamedFiles, place: Place, name: str) -> Path:
-    """The file that is named there.
+    """Return the file that is named there.
 
     Raises ScenarioError where there is none, or the scenario may not name it.
     """
@@ -212,7 +213,7 @@ def _resolve_paths(files: NamedFiles) -> None:
 
 
 def _replacements(root: Any) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """What stands under ``stack.replace``, by a component's name or below its system's."""
+    """Yield what stands under ``stack.replace``, by a component's name or below its system's."""
     for name, given in _mapping(_mapping(_mapping(root).get("stack")).get("replace")).items():
         yield ("stack", "replace", name), _mapping(given)
         for component, yours in _mapping(given).items():
@@ -238,7 +239,7 @@ def _hardware_path(files: NamedFiles, place: Place, name: str) -> Path:
 
 
 def _message(error: ValidationError, document: Document, overrides: Sequence[Override]) -> str:
-    """The most telling of pydantic's complaints, as one line."""
+    """Return the most telling of pydantic's complaints, as one line."""
     complaint = deepest(error, lambda loc: len(_place(document.value, loc)))
     place = _place(document.value, complaint["loc"])
     if complaint["type"] == "extra_forbidden":
@@ -254,7 +255,7 @@ def _message(error: ValidationError, document: Document, overrides: Sequence[Ove
 
 
 def _placed(document: Document, overrides: Sequence[Override], place: Place, text: str) -> str:
-    """A complaint behind the place that it is about: the file's line, or the override that made it so."""
+    """Return a complaint behind the place that it is about: the file's line, or the override that made it so."""
     written = document.written_at(place)
     by = None if written is None else next((o for o in overrides if _within(written, o.place)), None)
     return f"--set {by.text}: {text} (in {document.name})" if by is not None else f"{document.where(place)}: {text}"
@@ -286,7 +287,7 @@ def _allowed_text(place: Place) -> str:
 
 
 def _fields_at(place: Place) -> list[str]:
-    """The keys that the published schema allows at a place."""
+    """Return the keys that the published schema allows at a place."""
     root = _model_schema()
     current: dict[str, Any] = root
     for part in place:

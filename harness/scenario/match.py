@@ -56,7 +56,7 @@ class Mismatch(Struct, frozen=True):
 
 
 def show(value: Any, limit: int = 160) -> str:
-    """A value in one short line."""
+    """Return a value in one short line."""
     if value is MISSING:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False, default=str)
@@ -64,7 +64,7 @@ def show(value: Any, limit: int = 160) -> str:
 
 
 def match(pattern: Any, actual: Any, path: str = "") -> Mismatch | None:
-    """None when the value matches, else the first place where it does not."""
+    """Return None when the value matches, else the first place where it does not."""
     if isinstance(pattern, (dict, Mapping)):  # a dict is known for one without asking what a Mapping is
         operators = [key for key in pattern if str(key).startswith("$")]
         if operators:
@@ -84,7 +84,7 @@ def match(pattern: Any, actual: Any, path: str = "") -> Mismatch | None:
 
 
 def fits(pattern: Any, actual: Any) -> bool:
-    """Whether the value matches, without words for where it does not: waits ask this of every object, often."""
+    """Return whether the value matches, without words for where it does not: waits ask this of every object, often."""
     if type(pattern) is not dict or type(actual) is not dict:
         return match(pattern, actual) is None if isinstance(pattern, Mapping) else _is_value(pattern, actual)
     for key, value in pattern.items():
@@ -104,8 +104,8 @@ def check_pattern(pattern: Any) -> None:
 
 
 def alternatives(pattern: Any) -> Iterator[Any]:
-    """What a value may equal for the pattern to match, or must not equal: the pattern itself, or what is in ``$in``,
-    ``$all`` and ``$not``; nothing of operators that compare."""
+    """Yield what a value may equal for the pattern to match, or must not equal: the pattern itself, or what is in
+    ``$in``, ``$all`` and ``$not``; nothing of operators that compare."""
     operators = [key for key in pattern if str(key).startswith("$")] if isinstance(pattern, Mapping) else []
     if not operators:
         yield pattern
@@ -188,7 +188,7 @@ def _unordered(expected: Any, actual: Any, path: str) -> Mismatch | None:
 
 
 def _unpaired(expected: Sequence[Any], actual: Sequence[Any]) -> int | None:
-    """The first pattern that gets no item of its own in any pairing (augmenting paths)."""
+    """Return the first pattern that gets no item of its own in any pairing (augmenting paths)."""
     owner: dict[int, int] = {}
 
     def place(pattern: int, tried: set[int]) -> bool:

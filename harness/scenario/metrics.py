@@ -108,7 +108,7 @@ def hardware_metrics(lines: Iterable[Line]) -> dict[str, int]:
 
 
 def bound_broken(name: str, bound: MetricBound, metrics: Mapping[str, Any]) -> str:
-    """What is wrong with a metric, in one line; "" when it is within its bound."""
+    """Return what is wrong with a metric, in one line; "" when it is within its bound."""
     value = metrics.get(name)
     if not isinstance(value, int | float):
         return f"{name} was not measured"

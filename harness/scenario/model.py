@@ -78,7 +78,7 @@ class PodTemplate(Model):
     namespace: str = "default"
 
     def pooling(self, pooled: Pooled | None) -> Self:
-        """The same with what it leaves to the stack."""
+        """Return the same with what it leaves to the stack."""
         scheduler, resource = (None, None) if pooled is None else (pooled.scheduler, pooled.resource)
         return self.model_copy(
             update={
@@ -276,13 +276,13 @@ class Scenario(Model):
         return self._allow_outside
 
     def read_with(self, complain: Complain, *, allow_outside: bool = False, included: Iterable[Path] = ()) -> Self:
-        """The same as it was read from a file, whose lines ``complain`` knows."""
+        """Return the same as it was read from a file, whose lines ``complain`` knows."""
         read = self.model_copy()
         read._complain, read._allow_outside, read._included = complain, allow_outside, tuple(included)
         return read
 
     def refusal(self, place: Place, value: Any, message: str) -> ScenarioError:
-        """The complaint about a value of this scenario: one line with its place in the file."""
+        """Return the complaint about a value of this scenario: one line with its place in the file."""
         text = f"{dotted(place)}: {shown(value)}: {message}"
         if self._complain is None:
             return ScenarioError(f"{self.path or self.name}: {text}")

@@ -47,7 +47,7 @@ def overrides_of(given: Sequence[str] | Mapping[str, Any]) -> tuple[Override, ..
 
 
 def apply_overrides(value: Any, overrides: Sequence[Override]) -> Any:
-    """A copy of the raw scenario with the overrides in it; keys that the model does not know it refuses later.
+    """Return a copy of the raw scenario with the overrides in it; keys that the model does not know it refuses later.
 
     Raises ScenarioError where the path leads through something that is not there.
     """

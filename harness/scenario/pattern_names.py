@@ -35,23 +35,23 @@ BOARD_KEYS = (*(each.name for each in fields(GpuReading)), "set")
 
 
 def pod_words(place: Place, value: Mapping[str, Any], hosts: Sequence[str]) -> Iterator[Finding]:
-    """A pod's node and phase."""
+    """Yield a pod's node and phase."""
     yield from one_of((*place, "node"), value.get("node"), hosts)
     yield from one_of((*place, "phase"), value.get("phase"), POD_PHASES)
 
 
 def table_row(place: Place, row: Any) -> Iterator[Finding]:
-    """A row of the chassis' table."""
+    """Yield a row of the chassis' table."""
     yield from keys_of(place, row, ROW_KEYS)
 
 
 def board_row(place: Place, row: Any) -> Iterator[Finding]:
-    """What a board shows."""
+    """Yield what a board shows."""
     yield from keys_of(place, row, BOARD_KEYS)
 
 
 def seen_by_host(place: Place, seen: Any) -> Iterator[Finding]:
-    """What a host sees, and how far its devices have come up."""
+    """Yield what a host sees, and how far its devices have come up."""
     yield from keys_of(place, seen, VIEW_KEYS)
     for name, device in plain(plain(seen).get("devices")).items():
         yield from one_of((*place, "devices", name, "stage"), plain(device).get("stage"), STAGES)
@@ -63,7 +63,7 @@ def chassis_events(place: Place, value: Any) -> Iterator[Finding]:
 
 
 def journal_line(place: Place, line: Any) -> Iterator[Finding]:
-    """A line of the journal: its layer and, where that layer's are all known, its event and its fields."""
+    """Yield a line of the journal: its layer and, where that layer's are all known, its event and its fields."""
     given = plain(line)
     layer = given.get("layer")
     yield from one_of((*place, "layer"), layer, LAYERS)
@@ -74,7 +74,7 @@ def journal_line(place: Place, line: Any) -> Iterator[Finding]:
 
 
 def kubernetes_event(place: Place, value: Mapping[str, Any], known: KnownNames) -> Iterator[Finding]:
-    """What an event is about, ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``, and its type."""
+    """Yield what an event is about, ``KIND/NAME`` or ``KIND/NAMESPACE/NAME``, and its type."""
     about = value.get("object")
     yield from one_of((*place, "type"), value.get("type"), ("Normal", "Warning"))
     if not isinstance(about, str) or "${" in about:

@@ -50,7 +50,7 @@ async def perform(stage: StepContext, step: Step, *, number: int, actor: str) ->
 
 
 def _with_outputs(stage: StepContext, step: Step) -> Step:
-    """The step with what those before it gave out.
+    """Return the step with what those before it gave out.
 
     Raises StepFailedError for an output that was not given, ScenarioError for one that does not fit.
     """
@@ -64,7 +64,8 @@ def _with_outputs(stage: StepContext, step: Step) -> Step:
 
 
 def _limit_s(stage: StepContext, step: Step) -> float | None:
-    """A guard in wall-clock time against calls that hang; virtual time has none (it would keep the run going)."""
+    """Return a guard in wall-clock time against calls that hang; virtual time has none (it would keep the run
+    going)."""
     if stage.cluster.time == "virtual":
         return None
     longest = max(step.timeout or 0.0, stage.scenario.step_timeout, stage.cluster.pace.loop_s(step.sleep or 0.0))

@@ -13,7 +13,7 @@ _SPAN = re.compile(r"^(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|)$")
 
 
 def seconds_of(value: Any) -> float:
-    """Seconds of ``30``, ``30s``, ``1.5m``, ``2h`` or ``250ms``.
+    """Return seconds of ``30``, ``30s``, ``1.5m``, ``2h`` or ``250ms``.
 
     Raises ValueError saying what is allowed.
     """
@@ -26,7 +26,7 @@ def seconds_of(value: Any) -> float:
 
 
 def share_of(value: Any) -> float:
-    """A share: ``10%`` is 0.1, a number is itself.
+    """Return a share: ``10%`` is 0.1, a number is itself.
 
     Raises ValueError saying what is allowed.
     """

@@ -15,7 +15,7 @@ _REPORTED_LINES = 60
 
 
 async def get(stage: StepContext, step: Step) -> Any:
-    """The object, or those that labels select as ``{"items": […]}``."""
+    """Return the object, or those that labels select as ``{"items": […]}``."""
     action = step.get
     assert action is not None
     kube = stage.cluster.kube
@@ -41,7 +41,7 @@ async def logs(stage: StepContext, step: Step) -> Any:
 
 
 async def looked_at(stage: StepContext, step: Step) -> Object | None:
-    """The one object that a step's check is about, as it is now."""
+    """Return the one object that a step's check is about, as it is now."""
     check = step.looked_at
     if check is None:
         return None
@@ -58,7 +58,7 @@ async def looked_at(stage: StepContext, step: Step) -> Object | None:
 
 
 def evidence_text(result: Any) -> str:
-    """What a step came to, for people: output as it was printed, objects as YAML."""
+    """Return what a step came to, for people: output as it was printed, objects as YAML."""
     if isinstance(result, dict) and set(result) == {"text"}:
         return str(result["text"])
     if isinstance(result, dict) and "stdout" in result:
@@ -67,7 +67,7 @@ def evidence_text(result: Any) -> str:
 
 
 def shortened(text: str) -> str:
-    """What of a piece of evidence fits a report; the artefacts have all of it."""
+    """Return what of a piece of evidence fits a report; the artefacts have all of it."""
     lines = text.rstrip().splitlines()
     more = len(lines) - _REPORTED_LINES
     return "\n".join(lines if more <= 0 else [*lines[:_REPORTED_LINES], f"… {more} more lines among the artefacts"])

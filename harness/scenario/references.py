@@ -44,12 +44,12 @@ _IMAGE = re.compile(
 
 
 def is_image(text: str) -> bool:
-    """Whether a container engine takes that as the name of an image."""
+    """Return whether a container engine takes that as the name of an image."""
     return _IMAGE.fullmatch(text) is not None
 
 
 def dangling(known: KnownNames) -> Iterator[Finding]:
-    """Everything in the scenario that names what cannot be there, in the order of the file."""
+    """Yield everything in the scenario that names what cannot be there, in the order of the file."""
     document = known.document
     yield from _objects(("objects",), document.get("objects"), known)
     yield from of_steps(known)
@@ -60,7 +60,7 @@ def dangling(known: KnownNames) -> Iterator[Finding]:
 
 
 def of_steps(known: KnownNames) -> Iterator[Finding]:
-    """What the steps of the document name that cannot be there."""
+    """Yield what the steps of the document name that cannot be there."""
     document = known.document
     seen: set[str] = set()
     for part in ("steps", "disruptions", "catch", "finally"):

@@ -92,7 +92,7 @@ class Replacement(Model):
         return self._owner[1]
 
     def at(self, place: tuple[str, ...], system: str, component: str) -> Self:
-        """The same as it stands at a place of the file, for that component of a system."""
+        """Return the same as it stands at a place of the file, for that component of a system."""
         placed = self.model_copy()
         placed._place, placed._owner = place, (system, component)
         return placed
@@ -119,14 +119,14 @@ class Extender(Model):
 
 
 def fill(text: str, places: Mapping[str, str]) -> str:
-    """The text with ``{name}`` replaced for every known name; all else in braces stays."""
+    """Return the text with ``{name}`` replaced for every known name; all else in braces stays."""
     for name, value in places.items():
         text = text.replace("{" + name + "}", value)
     return text
 
 
 def filled(value: Any, places: Mapping[str, str]) -> Any:
-    """A document with all its texts filled in, keys excepted."""
+    """Return a document with all its texts filled in, keys excepted."""
     if isinstance(value, str):
         return fill(value, places)
     if isinstance(value, dict):
@@ -153,7 +153,7 @@ class Replaceable(Struct, frozen=True):
 
 
 def replacements_model(components: Sequence[Replaceable]) -> type[BaseModel]:
-    """The model of ``stack.replace``: a mapping of components, and of systems to mappings of theirs."""
+    """Return the model of ``stack.replace``: a mapping of components, and of systems to mappings of theirs."""
     systems: dict[str, list[str]] = {}
     for each in components:
         if each.system:
@@ -224,6 +224,6 @@ def _check_place(
 
 
 def refusal(loc: tuple[str, ...], value: Any, message: str) -> ValidationError:
-    """A complaint at a place within the stack, to be raised while it is read."""
+    """Return a complaint at a place within the stack, to be raised while it is read."""
     kind = PydanticCustomError("refused", "{message}", {"message": message})
     return ValidationError.from_exception_data("Stack", [InitErrorDetails(type=kind, loc=loc, input=value)])

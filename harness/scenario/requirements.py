@@ -34,7 +34,8 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 # Complex: the first reason that applies is the one that is shown.
 def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:  # noqa: C901
-    """Why the scenario must be skipped in this way to run, as far as that can be told before a cluster is opened.
+    """Return why the scenario must be skipped in this way to run, as far as that can be told before a cluster is
+    opened.
 
     Raises ScenarioError for an image that nothing stands for where nodes are emulated.
     """
@@ -83,7 +84,7 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
 
 
 def _script(scenario: Scenario) -> str | None:
-    """The first program that steps run beside the cluster, and where it stands."""
+    """Return the first program that steps run beside the cluster, and where it stands."""
     for part, steps in (
         ("steps", scenario.steps),
         ("disruptions", scenario.disruptions),
@@ -98,7 +99,8 @@ def _script(scenario: Scenario) -> str | None:
 
 
 def _api_faults(scenario: Scenario) -> list[tuple[str, str, str]]:
-    """Where faults between a component and the API are added, which component it is, and of which kind they are."""
+    """Return where faults between a component and the API are added, which component it is, and of which kind they
+    are."""
     steps = {"steps": scenario.steps, "disruptions": scenario.disruptions, "finally": scenario.finally_}
     return [
         (f"{part}.{number}.fault", step.fault.component, str(step.fault.add["kind"]))
@@ -109,8 +111,8 @@ def _api_faults(scenario: Scenario) -> list[tuple[str, str, str]]:
 
 
 def _out_of_reach(scenario: Scenario, component: str, kind: str) -> str:
-    """Why such a fault cannot be had of a cluster with kubelets, a scheduler and controllers of its own; "" where it
-    can, of what runs in pods of ours."""
+    """Return why such a fault cannot be had of a cluster with kubelets, a scheduler and controllers of its own; ""
+    where it can, of what runs in pods of ours."""
     if kind in ("frozen-process", "paused-rpc"):
         return f"{kind} cannot be had of what runs in pods"
     own = component.startswith("kubelet/") or component in ("controller-manager", "service-names")
@@ -120,12 +122,12 @@ def _out_of_reach(scenario: Scenario, component: str, kind: str) -> str:
 
 
 def components_struck(scenario: Scenario) -> frozenset[str]:
-    """The components between which and the API its steps add faults."""
+    """Return the components between which and the API its steps add faults."""
     return frozenset(component for _, component, _ in _api_faults(scenario))
 
 
 def comes_in_pods(scenario: Scenario, component: str) -> bool:
-    """Whether a manifest of the user's is in that component's place."""
+    """Return whether a manifest of the user's is in that component's place."""
     yours = scenario.stack.replace.get(component.partition("/")[0])
     return yours is not None and yours.outside == "manifest"
 
@@ -148,7 +150,8 @@ def check_images(scenario: Scenario) -> None:
 
 
 def image_argv(image: str, own: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...] | None:
-    """What runs as a process for an image, None for one that none stands for. ``own``: the images of the scenario."""
+    """Return what runs as a process for an image, None for one that none stands for. ``own``: the images of the
+    scenario."""
     from mews.kube.emulated.kubelet.images import load_images
 
     known = load_images(own=own).find(image)
@@ -156,7 +159,7 @@ def image_argv(image: str, own: Mapping[str, Any] = MappingProxyType({})) -> tup
 
 
 def _unplayed(scenario: Scenario, cluster: str) -> str | None:
-    """What real nodes do with images that nothing but emulated ones can."""
+    """Return what real nodes do with images that nothing but emulated ones can."""
     if scenario.unknown_images == "idle":
         return f"unknownImages: idle: needs emulated nodes, those of --cluster {cluster} pull images"
     if any(step.host is not None and step.host.do == "machine-power" for step in scenario.all_steps):
@@ -170,13 +173,13 @@ def _staged(image: Mapping[str, Any]) -> bool:
 
 
 def _faults(scenario: Scenario) -> list[str]:
-    """The kinds that its steps add."""
+    """Return the kinds that its steps add."""
     faults = [step.fault for step in scenario.all_steps if step.fault is not None]
     return [str(fault.add["kind"]) for fault in faults if fault.add is not None]
 
 
 def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
-    """Why what the user brings along cannot take its place."""
+    """Return why what the user brings along cannot take its place."""
     stack, backend = scenario.stack, backend_of(cluster)
     if not backend.emulates_nodes:
         return _unplaced_on_real(stack, backend)

@@ -42,7 +42,7 @@ class Result(Struct, frozen=True):
     ignored: tuple[Mapping[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The object of ``--json``."""
+        """Return the object of ``--json``."""
         return {
             "scenario": self.scenario,
             "path": self.path,

@@ -127,7 +127,7 @@ class _Run:
         self.known: list[dict[str, Any]] = []
 
     async def to_the_end(self) -> dict[str, Any]:
-        """The metrics; the verdict is in ``ending``, what the oracle found in ``violations`` and ``known``."""
+        """Return the metrics; the verdict is in ``ending``, what the oracle found in ``violations`` and ``known``."""
         metrics: dict[str, Any] = {}
         async with self._judged():
             await demand(self._scenario, self._cluster)
@@ -183,7 +183,7 @@ class _Run:
         return f"step {self._number} {step.action}{name}: {text}"
 
     def _located(self, failure: Failure) -> dict[str, Any] | None:
-        """The failure with the step that it is of, for reports."""
+        """Return the failure with the step that it is of, for reports."""
         if not 0 < self._number <= len(self._steps):
             return None
         step = self._steps[self._number - 1]
@@ -339,8 +339,8 @@ class _Run:
 
 
 def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
-    """The invariants' bounds: as the scenario says, else as they follow from the configuration. What it says of a
-    system that does not run binds nobody."""
+    """Return the invariants' bounds: as the scenario says, else as they follow from the configuration. What it says of
+    a system that does not run binds nobody."""
     theirs = bounds_of(cluster.systems)
     of_checks = scenario.judged_by == "checks"  # a bound holds for what the steps do themselves
     given = {
@@ -353,7 +353,7 @@ def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
 
 
 def judged_start(scenario: Scenario, cluster: Cluster, result: Result) -> Result:
-    """The result of a cluster that did not come up, with what its journal says of the laws."""
+    """Return the result of a cluster that did not come up, with what its journal says of the laws."""
     oracle = Oracle(cluster, bounds=bounds_for(scenario, cluster), named=scenario.invariants)
     oracle.read()
     found, known = ([each.as_dict() for each in which] for which in (oracle.violations, oracle.known))
@@ -373,14 +373,14 @@ def _numbered(line: Line) -> dict[str, Any]:
 
 
 def all_steps(scenario: Scenario) -> tuple[Step, ...]:
-    """The steps as they are done: a workload that no step mentions is run after the others."""
+    """Return the steps as they are done: a workload that no step mentions is run after the others."""
     mentioned = any(step.workload for step in scenario.steps)
     run = (Step(workload="run"),) if scenario.workload is not None and not mentioned else ()
     return (*scenario.steps, *run, *scenario.catch, *scenario.finally_)
 
 
 async def _kept(cluster: Cluster, result: Result, folder: Path) -> Result:
-    """With its artefacts; a full disk or a folder that is read-only changes no verdict."""
+    """Return it with its artefacts; a full disk or a folder that is read-only changes no verdict."""
     try:
         return replace(result, artefacts=await keep(cluster, result, folder))
     except OSError as error:

@@ -66,7 +66,7 @@ async def run_script(stage: StepContext, step: Step) -> Any:
 
 
 def _environment(stage: StepContext, folder: Path) -> dict[str, str]:
-    """What a client needs: the kubeconfig, and as ``mews up`` writes it where everything is (``MEWS_READY``)."""
+    """Return what a client needs: the kubeconfig, and as ``mews up`` writes it where everything is (``MEWS_READY``)."""
     cluster: Any = stage.cluster
     reachable: ReachableCluster = cluster
     ready = reachable.ready()

@@ -69,7 +69,7 @@ class ControllerOptions(Model):
     )
 
     def names(self, controller: str) -> bool:
-        """Whether that one is to run."""
+        """Return whether that one is to run."""
         return controller in self.run or ("*" in self.run and f"-{controller}" not in self.run)
 
     @model_validator(mode="after")
@@ -121,11 +121,11 @@ class DefaultSchedulerOptions(Model):
     )
 
     def given(self) -> dict[str, Any]:
-        """What was said of ours, without the defaults."""
+        """Return what was said of ours, without the defaults."""
         return self.model_dump(exclude_unset=True, exclude={"program", "device_binding_timeout_s"})
 
     def for_program(self) -> dict[str, Any]:
-        """What was said, without the defaults, for whoever chooses the program."""
+        """Return what was said, without the defaults, for whoever chooses the program."""
         return self.model_dump(exclude_none=True, exclude_unset=True)
 
     @model_validator(mode="after")
@@ -257,7 +257,7 @@ class Stack(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """With every system that can be had, and every component of theirs that can be replaced."""
+        """Return them with every system that can be had, and every component of theirs that can be replaced."""
         schema = handler.resolve_ref_schema(handler(core))
         del schema["properties"]["systems"]
         for name, found in registry.usable().items():
@@ -275,7 +275,7 @@ class Stack(Model):
         return schema
 
     def configured(self, facility: Facility) -> tuple[ConfiguredSystem, ...]:
-        """Its systems, installed on that.
+        """Return its systems, installed on that.
 
         Raises ValueError, one line that begins with the system's name, for options that cannot be.
         """
@@ -294,7 +294,7 @@ class Stack(Model):
         return tuple(made)
 
     def _foreign(self, system: str) -> frozenset[str]:
-        """Its components in whose place is a program, an image or a manifest."""
+        """Return its components in whose place is a program, an image or a manifest."""
         outside = [given for given in self.replace.values() if given.outside is not None]
         return frozenset(given.component for given in outside if given.system == system)
 
@@ -308,7 +308,7 @@ class Stack(Model):
         )
 
     def _shared(self, systems: Sequence[System], facility: Facility) -> Facility:
-        """The facility with the nodes named whose devices one of the systems hands out in parts, or remedies."""
+        """Return the facility with the nodes named whose devices one of the systems hands out in parts, or remedies."""
         lent: dict[str, str] = {}
         remedied: set[str] = set()
         for system in systems:
@@ -339,7 +339,7 @@ class Stack(Model):
         return None
 
     def with_program(self, part: str, program: str) -> Self:
-        """The same with that program as its ``scheduler`` or ``controllers``.
+        """Return the same with that program as its ``scheduler`` or ``controllers``.
 
         Raises ValueError, one line, where it has options that the program does not take, or is not there.
         """
@@ -353,7 +353,7 @@ class Stack(Model):
         return self.model_copy(update={"default_scheduler": options.model_copy(update={"program": program})})
 
     def of(self, names: Collection[str]) -> Self:
-        """The same with these systems alone: those it has with its options, others with their defaults.
+        """Return the same with these systems alone: those it has with its options, others with their defaults.
 
         Raises ValueError, one line, for a name that is none, and for a replacement that has lost its component.
         """
@@ -372,7 +372,7 @@ class Stack(Model):
 
 
 def _own_keys() -> frozenset[str]:
-    """The keys of ``stack`` that are no systems, as they may be written."""
+    """Return the keys of ``stack`` that are no systems, as they may be written."""
     fields = {name: field.alias for name, field in Stack.model_fields.items() if name != "systems"}
     return frozenset({*fields, *filter(None, fields.values())})
 
@@ -402,7 +402,8 @@ def _read_systems(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replaceable(systems: Mapping[str, Any], default_scheduler: bool) -> list[Replaceable]:
-    """Every component that may be replaced in a stack of these systems; those of other systems do not run in it."""
+    """Return every component that may be replaced in a stack of these systems; those of other systems do not run in
+    it."""
     found = {**{name: registry.system(name) for name in systems}, **registry.usable()}
     names = names_in_stack(found.values(), OWN_COMPONENTS)
     scheduler = Replaceable("", DEFAULT_SCHEDULER, DEFAULT_SCHEDULER, default_scheduler, ("plugin",))

@@ -62,7 +62,7 @@ class StepContext:
         self.brought = BroughtPrograms(self.scenario.stack, self.cluster.journal)
 
     def pooled_resource(self, named: str | None) -> str:
-        """The resource that an expectation is about: the one it names, else what the stack pools.
+        """Return the resource that an expectation is about: the one it names, else what the stack pools.
 
         Raises ScenarioError where neither is.
         """
@@ -72,5 +72,5 @@ class StepContext:
         return named or (pooled.resource if pooled is not None else "")
 
     def remaining_s(self, wanted_s: float) -> float:
-        """A step's time limit within that of the scenario, in loop seconds."""
+        """Return a step's time limit within that of the scenario, in loop seconds."""
         return max(0.0, min(wanted_s, self.deadline_s - asyncio.get_running_loop().time()))

@@ -180,7 +180,7 @@ async def _chassis(stage: StepContext, step: Step) -> None:
 
 
 def _port_of(devices: dict[str, dict[str, Any]], host: str) -> str:
-    """The port of a host, told by a device on it."""
+    """Return the port of a host, told by a device on it."""
     ports = sorted({str(row["port"]) for row in devices.values() if row.get("host") == host})
     if len(ports) != 1:
         raise ScenarioError(

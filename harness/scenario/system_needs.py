@@ -32,7 +32,7 @@ def check_needs(release: str, systems: Iterable[str], *, gates: Mapping[str, boo
 def release_with_needs(
     release: str, systems: Iterable[str], *, gates: Mapping[str, bool], served: Mapping[str, bool]
 ) -> ClusterRelease:
-    """The release with what the stack says, and with what its systems need switched on."""
+    """Return the release with what the stack says, and with what its systems need switched on."""
     needs = _needs(systems).values()
     needed_gates = {gate: True for each in needs for gate in each.gates}
     needed_versions = {version: True for each in needs for version in each.served}
@@ -50,7 +50,7 @@ def programs_of(systems: Mapping[str, Any]) -> dict[str, str]:
 
 
 def lacking(systems: Mapping[str, Any]) -> str:
-    """Why a program of one of them cannot run on this machine, one line; "" where all of them can."""
+    """Return why a program of one of them cannot run on this machine, one line; "" where all of them can."""
     found = ((name, registry.system(name).lacking(options)) for name, options in systems.items())
     return next((f"stack.{name}: {reason}" for name, reason in found if reason), "")
 

@@ -48,7 +48,7 @@ def _pod_name(job: str) -> str:
 
 
 def read_trace(workload: Workload, where: str) -> tuple[TraceJob, ...]:
-    """The workload's jobs by arrival (ties in the order of the file); ``where`` is named in errors.
+    """Return the workload's jobs by arrival (ties in the order of the file); ``where`` is named in errors.
 
     Raises ScenarioError.
     """

@@ -22,7 +22,7 @@ class Unrest(Struct, frozen=True):
 
 
 def unrest(lines: Iterable[Line], since_t: float) -> Unrest | None:
-    """What happens most often from then on, if it happens too often; None in a run that has come to rest.
+    """Return what happens most often from then on, if it happens too often; None in a run that has come to rest.
 
     Lines are of one sort if they say the same of objects of one kind, whatever these are called: a controller that
     replaces a pod again and again gives each another name.

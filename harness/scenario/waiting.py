@@ -37,7 +37,7 @@ class _Quiet:
         self._since = asyncio.get_running_loop().time()
 
     def for_good(self) -> bool:
-        """Whether nothing can happen any more."""
+        """Return whether nothing can happen any more."""
         now, line = asyncio.get_running_loop().time(), len(self._cluster.journal)
         if line != self._line:
             self._line, self._since = line, now
@@ -46,7 +46,7 @@ class _Quiet:
 
 @contextlib.asynccontextmanager
 async def _woken(cluster: Cluster) -> AsyncIterator[asyncio.Event]:
-    """An event that is set whenever the journal grows, and on each beat."""
+    """Provide an event that is set whenever the journal grows, and on each beat."""
     wake = asyncio.Event()
 
     async def beat() -> None:

@@ -11,13 +11,13 @@ __all__ = ["Document", "Place", "dotted", "read_yaml", "shown"]
 
 
 def shown(value: Any) -> str:
-    """A value for a complaint, cut where it is long."""
+    """Return a value for a complaint, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 120 else text[:117] + "…"
 
 
 def read_yaml(text: str, name: str) -> Document:
-    """The one document of a YAML text.
+    """Return the one document of a YAML text.
 
     Raises ScenarioError for syntax errors, several documents and duplicate keys.
     """

@@ -62,8 +62,8 @@ _FIXED: Mapping[str, KeyRule] = {
 
 
 def account_of(scenario: Scenario, policy: TracePolicy | None, system: str | None, chosen: str | None) -> KeyAccount:
-    """The rules. ``policy`` places the scenario's jobs, of the ``system`` of its stack, None for the default scheduler;
-    ``chosen`` is ``--policy`` where it names others."""
+    """Return the rules. ``policy`` places the scenario's jobs, of the ``system`` of its stack, None for the default
+    scheduler; ``chosen`` is ``--policy`` where it names others."""
     rules = {**_FIXED, "workload.pod.resource": _resource(scenario)}
     rules |= _default_scheduler(system, chosen)
     for name in (*scenario.stack.systems, *registry.DEFAULT):
@@ -101,8 +101,8 @@ def _default_scheduler(system: str | None, chosen: str | None) -> dict[str, KeyR
 
 
 def _other(name: str, system: str | None, chosen: str | None) -> KeyRule:
-    """What is said of a system whose policy does not place the jobs. Where the user wants another policy than the
-    stack's, it is named and does not count."""
+    """Return what is said of a system whose policy does not place the jobs. Where the user wants another policy than
+    the stack's, it is named and does not count."""
     if chosen is not None:
         return _chosen(chosen)
     if system is None and name in registry.DEFAULT:

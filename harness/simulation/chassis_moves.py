@@ -43,42 +43,42 @@ class ChassisMoves:
         return operation.answer_s
 
     def read(self, pool: str, now_s: float) -> float:
-        """When all chassis of the pool, asked at once, have answered."""
+        """Return when all chassis of the pool, asked at once, have answered."""
         answered_s = max(self._read_chassis(name, now_s) for name in self._pools[pool])
         self._pool_reading_s[pool] = answered_s - now_s
         return answered_s
 
     def read_one(self, gpuid: str, now_s: float) -> float:
-        """When the chassis of that device has."""
+        """Return when the chassis of that device has."""
         return self._read_chassis(self._place[gpuid][0], now_s)
 
     def detach(self, gpuid: str, now_s: float) -> float:
-        """When the chassis answers."""
+        """Return when the chassis answers."""
         name, device = self._place[gpuid]
         operation = self._boxes[name].begin_detach(device, now_s)
         self._boxes[name].finish(operation, operation.answer_s)
         return operation.answer_s
 
     def attach(self, gpuid: str, node: str, now_s: float) -> float:
-        """When the chassis answers."""
+        """Return when the chassis answers."""
         name, device = self._place[gpuid]
         operation = self._boxes[name].begin_attach(device, self._ports[name, node], now_s)
         self._boxes[name].finish(operation, operation.answer_s)
         return operation.answer_s
 
     def can_reach(self, gpuid: str, node: str) -> bool:
-        """Whether the node is cabled to the device's chassis."""
+        """Return whether the node is cabled to the device's chassis."""
         return (self._place[gpuid][0], node) in self._ports
 
     def node_of(self, gpuid: str, now_s: float) -> str | None:
-        """The node on whose port the table has the device, None while it is free."""
+        """Return the node on whose port the table has the device, None while it is free."""
         name, device = self._place[gpuid]
         box = self._boxes[name]
         port = box.row(device, max(now_s, box.now_s)).port
         return None if port is None else box.spec.ports[port]
 
     def usable_s(self, node: str, gpuid: str, moved_s: float) -> float:
-        """When the node counts a device that was attached to it then, or taken from it."""
+        """Return when the node counts a device that was attached to it then, or taken from it."""
         if self._usable is None:
             return moved_s
         reading_s = self._pool_reading_s.get(self._pool_of[node], 0.0)

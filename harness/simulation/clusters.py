@@ -10,7 +10,7 @@ from mews.kube.system.simulation import DeviceMoves, SimulatedCluster, Simulated
 
 
 def repeated(hardware: Hardware, times: int) -> Hardware:
-    """The hardware so many times, side by side: its hosts, chassis and pools bear the number of their copy."""
+    """Return the hardware so many times, side by side: its hosts, chassis and pools bear the number of their copy."""
     if times == 1:
         return hardware
     hosts: list[HostSpec] = []
@@ -35,7 +35,7 @@ def repeated(hardware: Hardware, times: int) -> Hardware:
 
 
 def cluster_of(hardware: Hardware, moves: DeviceMoves | None = None, *, kind: str = "GPU") -> SimulatedCluster:
-    """Every host with the devices of that kind that are on its ports, built-in ones too."""
+    """Return every host with the devices of that kind that are on its ports, built-in ones too."""
     devices: dict[str, list[SimulatedDevice]] = {host.name: [] for host in hardware.hosts}
     free: dict[str, list[SimulatedDevice]] = {}
     pools: dict[str, str] = {}

@@ -66,7 +66,7 @@ class TraceFormat(Struct, frozen=True):
 
 
 def number(column: str, text: str, allowed: str = "a number of at least 0") -> float:
-    """A cell that must be a number.
+    """Return a cell that must be a number.
 
     Raises CellError.
     """
@@ -80,7 +80,7 @@ def number(column: str, text: str, allowed: str = "a number of at least 0") -> f
 
 
 def whole_devices(share: int) -> int:
-    """How many whole devices hold so many hundredths of one."""
+    """Return how many whole devices hold so many hundredths of one."""
     return -(-share // WHOLE)
 
 
@@ -146,7 +146,7 @@ def _cpu_milli(text: str) -> int:
 
 
 def instance_count(text: str, column: str = "instances") -> int:
-    """A cell that must be a number of instances.
+    """Return a cell that must be a number of instances.
 
     Raises CellError.
     """
@@ -211,7 +211,7 @@ PAI2020 = TraceFormat(
 
 
 def instances_of(job: SimulatedJob) -> Iterator[SimulatedJob]:
-    """A job of several instances as one job each: what runs on one node at a time."""
+    """Yield a job of several instances as one job each: what runs on one node at a time."""
     if job.instances == 1:
         yield job
         return

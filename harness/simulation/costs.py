@@ -60,7 +60,7 @@ class KubeletCosts:
         return self._nodes[node]
 
     def span(self, node: str, idle: int, bound_s: float, duration_s: float) -> PodSpan:
-        """The times of a pod that is bound then, on a node with so many idle devices."""
+        """Return the times of a pod that is bound then, on a node with so many idle devices."""
         clock, timings, rng = self._clock(node), self._timings, self._rng
         seen_s = bound_s + timings.see_pod.draw(rng)
         starts = timings.sandbox.draw(rng) + timings.create.draw(rng) + timings.start.draw(rng)
@@ -78,7 +78,7 @@ class KubeletCosts:
         )
 
     def _relist(self, clock: _NodeClock, at_s: float) -> float:
-        """The kubelet's next look at its containers."""
+        """Return the kubelet's next look at its containers."""
         return _next(at_s, clock.relist_s, self._timings.relist_s)
 
     def usable_s(self, node: str, attached_s: float, reading_s: float, rest_s: float) -> float:

@@ -65,7 +65,7 @@ class TraceEngine:
         self._shown_s = 0.0
 
     def ends(self) -> Iterator[tuple[float, SimulatedJob, JobSpot]]:
-        """When running jobs will have freed their room."""
+        """Return when running jobs will have freed their room."""
         return ((at_s, job, spot) for at_s, _, job, spot in self._ends)
 
     # Complex: one loop over arrivals, decisions and ends: it runs for every job.
@@ -143,7 +143,7 @@ class TraceEngine:
             self._statistics.peak_waiting = len(line)
 
     def _due_s(self, job: SimulatedJob | None) -> float:
-        """When the next job is submitted, as far as is known."""
+        """Return when the next job is submitted, as far as is known."""
         if job is None:
             return _NEVER
         gate = self._gate
@@ -165,7 +165,7 @@ class TraceEngine:
             self._moving[id(spot)] = job
 
     def _used(self, job: SimulatedJob) -> int:
-        """What it takes of devices, in hundredths."""
+        """Return what it takes of devices, in hundredths."""
         return job.share if self._fractions else job.devices * WHOLE
 
     def _begin(self, job: SimulatedJob, spot: JobSpot, now_s: float) -> None:

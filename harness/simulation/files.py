@@ -11,7 +11,7 @@ _PERCENT = tuple(number / 100 for number in range(101))
 
 
 def summary_csv(outcomes: Sequence[TraceOutcome]) -> str:
-    """A row for each policy; what is no single value is left out."""
+    """Return a row for each policy; what is no single value is left out."""
     names = list(
         dict.fromkeys(
             name for outcome in outcomes for name, value in outcome.metrics.items() if not isinstance(value, list)

@@ -24,7 +24,7 @@ _MOST_DEVICES = 100_000
 
 
 def moment(column: str, text: str) -> float:
-    """A cell that must be a moment: seconds since 1970, its time taken as UTC.
+    """Return a cell that must be a moment: seconds since 1970, its time taken as UTC.
 
     Raises CellError.
     """

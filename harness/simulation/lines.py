@@ -59,7 +59,7 @@ class JobLine(Protocol):
         ...
 
     def next_s(self) -> float | None:
-        """When somebody is tried again though nothing changes."""
+        """Return when somebody is tried again though nothing changes."""
         ...
 
 
@@ -192,7 +192,7 @@ class BackfillLine(_WindowedLine):
         self._reserved: tuple[float, str] | None = None
 
     def decide(self, now_s: float) -> bool:
-        """The first as long as it fits, then whoever may go ahead of the one that does not."""
+        """Return the first as long as it fits, then whoever may go ahead of the one that does not."""
         placed = self._heads(now_s) if not self._tried else False
         if not self._waiting:
             self._tried = 0
@@ -230,8 +230,8 @@ class BackfillLine(_WindowedLine):
         return done > 0
 
     def _reservation(self, job: SimulatedJob) -> tuple[float, str]:
-        """When and where the job will fit at the latest, by the ends of those that run. It stays: whoever goes ahead
-        does not touch it."""
+        """Return when and where the job will fit at the latest, by the ends of those that run. It stays: whoever goes
+        ahead does not touch it."""
         freed: dict[str, list[SimulatedJob]] = {}
         for at_s, ended, spot in sorted(self._ends(), key=lambda end: (end[0], end[2].node)):
             there = freed.setdefault(spot.node, [])
@@ -357,7 +357,7 @@ class KubeLine:
             self._later(spot.retry_s, lambda: self._queue.activate([entry.pod.uid]))
 
     def next_s(self) -> float | None:
-        """When a back-off ends, or what was refused is looked at again whatever happens."""
+        """Return when a back-off ends, or what was refused is looked at again whatever happens."""
         while self._agenda and self._agenda[0][2].call is None:
             heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None

@@ -39,7 +39,7 @@ class FixedPlacer(SteadyPlacer, ABC):
         self._by_name = {node.name: node for node in self._nodes}
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether some node has as much."""
+        """Return whether some node has as much."""
         devices, cpu, memory = job.devices, job.cpu_milli, job.memory_mib
         return any(
             devices <= node.devices and cpu <= node.cpu_milli and memory <= node.memory_mib for node in self._nodes
@@ -54,7 +54,7 @@ class FixedPlacer(SteadyPlacer, ABC):
         """Its room is free."""
 
     def fits_after(self, job: SimulatedJob, node: str, freed: Sequence[SimulatedJob]) -> bool:
-        """Whether the job would fit on the node once these have ended."""
+        """Return whether the job would fit on the node once these have ended."""
         there = self._by_name[node]
         return (
             job.devices <= there.free + sum(each.devices for each in freed)

@@ -32,12 +32,12 @@ ORDER_OF: Mapping[str, str] = {FCFS: "fcfs", BACKFILL: "backfill"}
 
 
 def known_policies() -> dict[str, TracePolicy]:
-    """All, by name."""
+    """Return all, by name."""
     return {**BASELINES, **all_trace_policies()}
 
 
 def find_policy(name: str) -> TracePolicy:
-    """The policy of that name; no system is loaded for a baseline.
+    """Return the policy of that name; no system is loaded for a baseline.
 
     Raises BadInputError naming those there are.
     """

@@ -52,7 +52,7 @@ class SimulationPlan(Struct, frozen=True):
     ready_first: bool = False
 
     def open(self) -> TraceFile:
-        """The trace.
+        """Return the trace.
 
         Raises BadInputError.
         """
@@ -140,12 +140,12 @@ def _placed(
 
 
 def order_of(plan: SimulationPlan, policy: TracePolicy) -> str:
-    """Who goes first."""
+    """Return who goes first."""
     return policy.order(plan.options) or plan.order or ORDER_OF.get(policy.name, "fcfs")
 
 
 def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine: TraceEngine) -> JobLine:
-    """The line that the plan asks for.
+    """Return the line that the plan asks for.
 
     Raises BadInputError for one that the policy cannot have.
     """
@@ -172,7 +172,7 @@ def line_of(plan: SimulationPlan, policy: TracePolicy, placer: JobPlacer, engine
 
 
 def costs_of(plan: SimulationPlan) -> KubeletCosts | None:
-    """What pods cost.
+    """Return what pods cost.
 
     Raises BadInputError.
     """

@@ -40,7 +40,7 @@ class ScenarioTrace(Struct, frozen=True):
 
 
 def trace_of_scenario(path: Path, chosen: str | None = None) -> ScenarioTrace:
-    """The scenario as a trace. ``chosen`` is ``--policy``, where it is given.
+    """Return the scenario as a trace. ``chosen`` is ``--policy``, where it is given.
 
     Raises BadInputError, a line for each key that would change what is played and that no trace has.
     """
@@ -72,7 +72,7 @@ def trace_of_scenario(path: Path, chosen: str | None = None) -> ScenarioTrace:
 
 
 def _without(scenario: Scenario, system: str | None, others: str) -> list[UnplayedKey]:
-    """What of the stack one of several policies honours, and the others do not."""
+    """Return what of the stack one of several policies honours, and the others do not."""
     theirs = [key for key in given_keys(scenario) if key.place[:2] == ("stack", system)]
     return [UnplayedKey(".".join(key.place), f"--policy {others} is played without it") for key in theirs]
 
@@ -94,7 +94,8 @@ def _plan(scenario: Scenario, workload: Workload) -> SimulationPlan:
 
 
 def _placing(scenario: Scenario) -> tuple[str | None, TracePolicy] | None:
-    """The policy that places the jobs, with the system whose scheduler their pods name; None where there is none."""
+    """Return the policy that places the jobs, with the system whose scheduler their pods name; None where there is
+    none."""
     assert scenario.workload is not None
     wanted = scenario.workload.pod.pooling(scenario.stack.pooled).scheduler_name
     if wanted == DEFAULT_SCHEDULER:
@@ -113,7 +114,7 @@ def _nobody(scenario: Scenario) -> str:
 
 
 def _options(path: Path, scenario: Scenario, system: str | None, policy: TracePolicy) -> Mapping[str, str]:
-    """The policy's options as the scenario's stack has them."""
+    """Return the policy's options as the scenario's stack has them."""
     if system is None:
         return {}
     try:

@@ -42,7 +42,7 @@ class Quantiles:
         return self.total / self.count if self.count else 0.0
 
     def at(self, share: float) -> float:
-        """The value that this share of them does not exceed."""
+        """Return the value that this share of them does not exceed."""
         left = share * self.count
         for number in sorted(self._classes):
             left -= self._classes[number]
@@ -77,7 +77,7 @@ class UseOverTime:
         slices[last] += used * (to_s - last * width)
 
     def means(self) -> tuple[float, list[float]]:
-        """How long a slice is, and the mean of each."""
+        """Return how long a slice is, and the mean of each."""
         return self._slice_s, [area / self._slice_s for area in self._slices]
 
 
@@ -157,7 +157,7 @@ class TraceStatistics:
         self._since_s = at_s
 
     def metrics(self) -> dict[str, Any]:
-        """As ``mews run`` has them, and what only a trace has."""
+        """Return them as ``mews run`` has them, and what only a trace has."""
         while self._ends:
             self._pass(self._ends[0][0])
         metrics: dict[str, Any] = {"jobs": self.jobs, "unplaceable": self.unplaceable}

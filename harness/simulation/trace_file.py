@@ -77,7 +77,7 @@ class TraceFile:
         return self._found
 
     def jobs(self, *, whole: bool = False) -> Iterator[SimulatedJob]:
-        """All jobs in order of arrival, from 0 on, equal ones in that of the file. ``whole``: those of several
+        """Yield all jobs in order of arrival, from 0 on, equal ones in that of the file. ``whole``: those of several
         instances stay one."""
         first_s, self.left_out, self.given = self.scan().first_s, 0, 0
         stream = self._in_order() if self._found is not None and self._found.sorted else self._sorted()
@@ -92,7 +92,7 @@ class TraceFile:
     # ------------------------------------------------------------------------------------------------------ the header
 
     def _header(self) -> tuple[tuple[str, ...], int]:
-        """The columns, and how many rows to skip."""
+        """Return the columns, and how many rows to skip."""
         first = self._first_row(self.path)
         names = tuple(cell.strip() for cell in first)
         if any(name in self.form.columns or name in PAI_JOBS for name in names):

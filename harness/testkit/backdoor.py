@@ -21,7 +21,7 @@ class BackDoor:
         self._trusted = ssl.create_default_context(cafile=ca) if ca and control["url"].startswith("https") else None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer.
+        """Return the answer.
 
         Raises ValueError with a refusal, OSError where nobody answers.
         """

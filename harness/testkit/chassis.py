@@ -83,7 +83,7 @@ class Chassis:
         self._ask("DELETE", f"/v1/faults{query}")
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
-        """What happened after that event number."""
+        """Return what happened after that event number."""
         return self._ask("GET", f"/v1/events?since={since}")["events"]  # type: ignore[no-any-return]
 
     def reset(self) -> None:
@@ -103,7 +103,7 @@ class Chassis:
             keep_journal(folder, "chassis", "chassis", lines)
 
     def texts(self) -> dict[str, str]:
-        """Of those, what is not of the journal: by file name."""
+        """Return those of those, what is not of the journal: by file name."""
         return {
             "table.json": json.dumps(self.table(), indent=1) + "\n",
             "faults.json": json.dumps(self.faults(), indent=1) + "\n",

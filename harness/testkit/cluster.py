@@ -109,7 +109,7 @@ class ServedCluster:
         self.chassis.move(device, host)
 
     def logs(self, pod: str, *, namespace: str = "default", container: str | None = None) -> str:
-        """What a pod's container has printed.
+        """Return what a pod's container has printed.
 
         Raises ValueError with the API's refusal.
         """
@@ -132,7 +132,7 @@ class ServedCluster:
         return {each.stem.removeprefix("yours-"): each.read_text("utf-8", "replace") for each in files}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """What ``kubectl ARGUMENTS`` prints on this cluster.
+        """Return what ``kubectl ARGUMENTS`` prints on this cluster.
 
         Raises AssertionError with its errors where it fails, RequirementError where there is no kubectl.
         """
@@ -221,7 +221,8 @@ async def _allocatable(kube: KubeApi) -> dict[str, Any]:
 
 
 def _without_gone(now: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the resources of device plugins that have gone since: a kubelet shows none of them for a while."""
+    """Return them without the resources of device plugins that have gone since: a kubelet shows none of them for a
+    while."""
     return {
         node: {
             name: amount for name, amount in (there or {}).items() if name in (start.get(node) or {}) or amount != "0"

@@ -68,8 +68,8 @@ class RunningHosts(Mapping[str, HostFiles]):
         self._door.ask("DELETE", "/v1/faults" + ("" if host is None else "?" + urlencode({"host": host})))
 
     def operate(self, host: str, do: str, *, wait_s: float = 0.0, **action: Any) -> str:
-        """What an operator does there, for example ``operate("host-1", "rescan")``: ``done``, a refusal's code, or
-        ``waiting`` where it still blocks after that many emulated seconds."""
+        """Return what an operator does there, for example ``operate("host-1", "rescan")``: ``done``, a refusal's code,
+        or ``waiting`` where it still blocks after that many emulated seconds."""
         __tracebackhide__ = True
         body = {"host": host, "action": {"do": do, **action}, "wait_s": wait_s}
         return str(self._door.ask("POST", "/v1/operate", body)["result"])

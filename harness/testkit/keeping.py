@@ -39,7 +39,7 @@ def keep_journal(folder: Path, name: str, cluster: str, lines: Sequence[Line]) -
 
 
 def lines_of_events(hardware: Hardware, events: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """The journal of chassis' events, from the table of the hardware file on; in seconds since the first."""
+    """Return the journal of chassis' events, from the table of the hardware file on; in seconds since the first."""
     begun_s = now_s = float(events[0]["t"]) if events else 0.0
     journal = Journal(lambda: now_s - begun_s)
     feeds = {spec.name: ChassisFeed(journal, spec) for spec in hardware.chassis}
@@ -53,5 +53,5 @@ def lines_of_events(hardware: Hardware, events: Sequence[Mapping[str, Any]]) -> 
 
 
 def as_json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """One JSON object a line."""
+    """Return one JSON object a line."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -27,11 +27,11 @@ class Child:
             self._output.extend(self.process.stderr)
 
     def output(self) -> str:
-        """The end of what it wrote to standard error."""
+        """Return the end of what it wrote to standard error."""
         return b"".join(self._output[-20:]).decode(errors="replace").strip()
 
     def log(self) -> str:
-        """All that it wrote to standard error."""
+        """Return all that it wrote to standard error."""
         return b"".join(self._output).decode(errors="replace")
 
     def end(self) -> None:
@@ -54,7 +54,7 @@ def start(command: Sequence[str]) -> Child:
 
 
 def started(child: Child, ready: Path) -> dict[str, Any]:
-    """The content of the ready file, once it is there.
+    """Return the content of the ready file, once it is there.
 
     Raises RuntimeError with what the process said when it ends first or takes too long.
     """

@@ -39,14 +39,14 @@ class SentRequest(Struct, frozen=True):
     agent: str = ""
 
     def json(self) -> Any:
-        """The body as JSON.
+        """Return the body as JSON.
 
         Raises ValueError where it is none.
         """
         return json.loads(self.body)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Return all of it by name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __str__(self) -> str:
@@ -88,8 +88,8 @@ class SentRequests(Sequence[SentRequest]):
         return len(self._all())
 
     def matching(self, method: str | None = None, path: str | None = None, **wanted: Any) -> list[SentRequest]:
-        """Those that are so. ``path`` may have ``*``. ``wanted``: ``body`` (a text, or what the JSON body must contain
-        at least), ``query`` (at least these), ``status``, ``chassis``, ``dialect``, ``agent`` (may have ``*``).
+        """Return those that are so. ``path`` may have ``*``. ``wanted``: ``body`` (a text, or what the JSON body must
+        contain at least), ``query`` (at least these), ``status``, ``chassis``, ``dialect``, ``agent`` (may have ``*``).
 
         Raises TypeError for another name.
         """
@@ -99,7 +99,7 @@ class SentRequests(Sequence[SentRequest]):
     def assert_requested(
         self, method: str | None = None, path: str | None = None, *, times: int | None = None, **wanted: Any
     ) -> SentRequest:
-        """The first request that is so (see ``matching``); ``times``: there must be exactly as many.
+        """Return the first request that is so (see ``matching``); ``times``: there must be exactly as many.
 
         Raises AssertionError with what came instead, and what of the nearest one differs.
         """
@@ -189,7 +189,7 @@ def _json_or_text(body: str) -> Any:
 
 
 def _within(there: Any, wanted: Any, place: str) -> list[str]:
-    """Where it does not contain what is wanted: of mappings these members at least, all else equal."""
+    """Return where it does not contain what is wanted: of mappings these members at least, all else equal."""
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
         missing = [f"{place}.{key} is missing" for key in wanted if key not in there]
         inside = [_within(there[key], value, f"{place}.{key}") for key, value in wanted.items() if key in there]

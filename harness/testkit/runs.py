@@ -84,7 +84,7 @@ class Runner:
         return found or file_of("scenario", Path(path))
 
     def keep(self) -> list[str]:
-        """After a failed test: make sure that each run left its artefacts, and say what it came to."""
+        """Return them after a failed test: make sure that each run left its artefacts, and say what it came to."""
         return [text for number, run in enumerate(self.runs) for text in self._keep(number, run)]
 
     def _keep(self, number: int, run: Run) -> list[str]:

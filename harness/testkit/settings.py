@@ -44,14 +44,14 @@ class Settings(Struct, frozen=True):
     allow_outside: bool = False
 
     def options(self) -> list[str]:
-        """The words of ``mews up`` for it."""
+        """Return the words of ``mews up`` for it."""
         further = (("--scenario", self.scenario), ("--stack", self.stack), ("--images", self.images))
         more = (("--unknown-images", self.unknown_images), ("--kubernetes", self.kubernetes))
         words = [*_words(further), *_words(more)]
         return [*self.of_chassis(), *words, *(["--allow-outside"] if self.allow_outside else [])]
 
     def of_chassis(self) -> list[str]:
-        """The words of ``mews serve`` for it."""
+        """Return the words of ``mews serve`` for it."""
         speed = None if self.speed is None else f"{self.speed:g}"
         words = _words((("--hardware", self.hardware), ("--dialect", self.dialect), ("--speed", speed)))
         return [*words, *(["--insecure"] if self.tls is False else [])]
@@ -64,8 +64,8 @@ def _words(options: Sequence[tuple[str, str | None]]) -> list[str]:
 def settings_of(
     given: Mapping[str, Any], folders: Sequence[Path] = (), *, allowed: Sequence[str] = CLUSTER
 ) -> Settings:
-    """The settings with these names and values; a relative file is looked up in the folders, in their order, then in
-    the working directory.
+    """Return the settings with these names and values; a relative file is looked up in the folders, in their order,
+    then in the working directory.
 
     Raises BadInputError: ``name=value: what is allowed``.
     """
@@ -77,7 +77,7 @@ def settings_of(
 
 
 def merged(*several: Settings) -> Settings:
-    """The settings of the first that has each."""
+    """Return the settings of the first that has each."""
     names = [each.name for each in fields(Settings) if each.name != "allow_outside"]
     found = {name: next((v for s in several if (v := getattr(s, name)) is not None), None) for name in names}
     return Settings(**found, allow_outside=any(each.allow_outside for each in several))

@@ -6,11 +6,11 @@ from mews.kube.api.objects import Object
 
 
 def brings_ephemeral_volumes(pod: Object) -> bool:
-    """Whether claims are made for a pod's volumes."""
+    """Return whether claims are made for a pod's volumes."""
     return any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ())
 
 
 def concerns_resource_claims(obj: Object) -> bool:
-    """Whether an object is a resource claim, or a pod that names one or a template."""
+    """Return whether an object is a resource claim, or a pod that names one or a template."""
     spec = obj["spec"]
     return "containers" not in spec or bool(spec.get("resourceClaims"))

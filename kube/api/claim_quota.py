@@ -25,13 +25,13 @@ ClassResources = Mapping[str, str]
 
 
 def class_resources(classes: Iterable[Object]) -> ClassResources:
-    """Those of all classes; where the feature is off no class has a resource of its own."""
+    """Return those of all classes; where the feature is off no class has a resource of its own."""
     return {name_of(each): str((each.get("spec") or {}).get("extendedResourceName") or "") for each in classes}
 
 
 def devices_by_class(claim: Object) -> dict[str, Decimal]:
-    """The devices that a claim asks for, by the names that quotas have for them: of alternatives the most of each
-    class."""
+    """Return the devices that a claim asks for, by the names that quotas have for them: of alternatives the most of
+    each class."""
     found: dict[str, Decimal] = {}
     for request in ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ():
         most: dict[str, Decimal] = {}
@@ -51,7 +51,8 @@ def _count(request: Mapping[str, Any]) -> Decimal:
 
 
 def extended_usage(claim: Object, resources: ClassResources, pod_usage: Mapping[str, Decimal]) -> dict[str, Decimal]:
-    """The extended resources that a claim uses, as ``requests.NAME``; without what its pod is counted for already."""
+    """Return the extended resources that a claim uses, as ``requests.NAME``; without what its pod is counted for
+    already."""
     found: dict[str, Decimal] = {}
     for name, count in devices_by_class(claim).items():
         class_name = name.removesuffix(PER_CLASS)
@@ -65,7 +66,7 @@ def extended_usage(claim: Object, resources: ClassResources, pod_usage: Mapping[
 
 
 def is_used_by_claims(name: str, resources: ClassResources) -> bool:
-    """Whether claims use what a quota names."""
+    """Return whether claims use what a quota names."""
     if name.endswith(PER_CLASS):
         return True
     resource = name.removeprefix(REQUESTS)
@@ -75,7 +76,7 @@ def is_used_by_claims(name: str, resources: ClassResources) -> bool:
 
 
 def pod_name_of(claim: Object) -> str:
-    """The pod for whose extended resources a claim was made, "" where it was made for none."""
+    """Return the pod for whose extended resources a claim was made, "" where it was made for none."""
     metadata = claim["metadata"]
     if (metadata.get("annotations") or {}).get(_EXTENDED) != "true":
         return ""
@@ -86,8 +87,8 @@ def pod_name_of(claim: Object) -> str:
 
 
 def stands_for(claim: Object, pod: Object | None, claims: Iterable[Object]) -> bool:
-    """Whether a claim is the one of the pod's extended resources, whose devices the pod is counted for: the one that
-    its status names, or the first of those that were made for it. ``claims``: all of the namespace."""
+    """Return whether a claim is the one of the pod's extended resources, whose devices the pod is counted for: the one
+    that its status names, or the first of those that were made for it. ``claims``: all of the namespace."""
     if pod is None or not owns(uid_of(pod), claim):
         return False
     if named := extended_claim_name(pod):

@@ -61,7 +61,7 @@ class ApiError(Exception):
         self._has_details = details is not None
 
     def status(self) -> dict[str, Any]:
-        """The error as the wire's ``Status`` object."""
+        """Return the error as the wire's ``Status`` object."""
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -120,7 +120,7 @@ class GoneError(ApiError):
     continue_token = ""
 
     def status(self) -> dict[str, Any]:
-        """The error as the wire's ``Status`` object."""
+        """Return the error as the wire's ``Status`` object."""
         return {**super().status(), "metadata": {"continue": self.continue_token} if self.continue_token else {}}
 
 
@@ -159,7 +159,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def from_status(status: dict[str, Any]) -> ApiError:
-    """The exception for a wire ``Status``; unknown codes become ``ServerError`` (5xx) or ``ApiError``."""
+    """Return the exception for a wire ``Status``; unknown codes become ``ServerError`` (5xx) or ``ApiError``."""
     code = int(status.get("code", 500))
     reason = str(status.get("reason", ""))
     if reason == "AlreadyExists":

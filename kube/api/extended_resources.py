@@ -19,7 +19,7 @@ _KNOWN = 1024
 
 @lru_cache(maxsize=_KNOWN)
 def is_extended_resource(name: str) -> bool:
-    """Whether the name is ``domain/name`` outside Kubernetes' own domains: ``falcon.com/gpu``."""
+    """Return whether the name is ``domain/name`` outside Kubernetes' own domains: ``falcon.com/gpu``."""
     prefix, slash, rest = name.partition("/")
     if not slash or "kubernetes.io/" in name or name.startswith("requests."):
         return False
@@ -30,5 +30,5 @@ def is_extended_resource(name: str) -> bool:
 
 
 def may_be_a_class(name: str) -> bool:
-    """Whether a device class may stand behind the resource."""
+    """Return whether a device class may stand behind the resource."""
     return name.startswith(CLASS_PREFIX) or is_extended_resource(name)

@@ -45,7 +45,7 @@ def _is_word(token: str) -> bool:
 
 
 def requirements(text: str) -> list[Requirement]:
-    """The terms of ``a=b,c in (d,e),!f``.
+    """Return the terms of ``a=b,c in (d,e),!f``.
 
     Raises ValueError, worded as the API server does, for what is no selector. Keys and values are not judged.
     """
@@ -118,7 +118,7 @@ def _set(reader: _Reader) -> tuple[str, ...]:
 
 
 def predicate(requirement: Requirement) -> Callable[[Labels], bool]:
-    """What a requirement asks of labels."""
+    """Return what a requirement asks of labels."""
     key, values = requirement.key, frozenset(requirement.values)
     match requirement.operator:
         case "exists":
@@ -140,7 +140,7 @@ def predicate(requirement: Requirement) -> Callable[[Labels], bool]:
 
 
 def comparison(key: str, *, greater: bool, bound: int) -> Callable[[Labels], bool]:
-    """Whether a label is a whole number above or below the bound."""
+    """Return whether a label is a whole number above or below the bound."""
 
     def holds(labels: Labels) -> bool:
         value = labels.get(key, "")

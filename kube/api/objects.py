@@ -58,27 +58,27 @@ def node_name_of(pod: Mapping[str, Any]) -> str:
 
 
 def is_terminal(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod's phase is Succeeded or Failed: it holds no resources any more."""
+    """Return whether the pod's phase is Succeeded or Failed: it holds no resources any more."""
     return phase_of(pod) in ("Succeeded", "Failed")
 
 
 def is_deleting(obj: Mapping[str, Any]) -> bool:
-    """Whether the object's deletion has begun."""
+    """Return whether the object's deletion has begun."""
     return bool(obj.get("metadata", {}).get("deletionTimestamp"))
 
 
 def containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The pod's main containers, in order."""
+    """Yield the pod's main containers, in order."""
     yield from pod.get("spec", {}).get("containers") or ()
 
 
 def init_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The pod's init containers and sidecars (restartPolicy Always), in order."""
+    """Yield the pod's init containers and sidecars (restartPolicy Always), in order."""
     yield from pod.get("spec", {}).get("initContainers") or ()
 
 
 def ephemeral_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The containers that were put into the pod while it ran, in order."""
+    """Yield the containers that were put into the pod while it ran, in order."""
     yield from pod.get("spec", {}).get("ephemeralContainers") or ()
 
 
@@ -90,13 +90,13 @@ def all_containers_of(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The container's requests; a limit without a request counts as one (API server default)."""
+    """Return the container's requests; a limit without a request counts as one (API server default)."""
     resources = container.get("resources") or {}
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
 
 
 def condition_of(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    """The status condition of that type, or None."""
+    """Return the status condition of that type, or None."""
     for condition in (obj.get("status") or {}).get("conditions") or ():
         if condition.get("type") == kind:
             return condition  # type: ignore[no-any-return]
@@ -132,8 +132,8 @@ SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def clone(value: Any) -> Any:
-    """A deep copy of a JSON value, several times faster than ``copy.deepcopy``; other mappings and sequences become
-    dicts and lists."""
+    """Return a deep copy of a JSON value, several times faster than ``copy.deepcopy``; other mappings and sequences
+    become dicts and lists."""
     kind = type(value)
     if kind is dict:
         return {key: item if type(item) in SCALARS else clone(item) for key, item in value.items()}

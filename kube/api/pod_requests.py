@@ -22,12 +22,12 @@ HUGE_PAGES = "hugepages-"
 
 
 def request_of(pod: Mapping[str, Any], resource: str) -> int:
-    """A pod's request of a resource that is counted in whole numbers: bytes, devices."""
+    """Return a pod's request of a resource that is counted in whole numbers: bytes, devices."""
     return pod_amount(pod, resource, whole)
 
 
 def pod_amount(pod: Mapping[str, Any], resource: str, count: Callable[[Quantity], Number]) -> Number:
-    """A pod's request of one resource, each quantity being read by ``count``."""
+    """Return a pod's request of one resource, each quantity being read by ``count``."""
     as_a_whole = _of_the_whole(pod, "requests")
     if resource in as_a_whole:
         amount = count(as_a_whole[resource])
@@ -37,7 +37,7 @@ def pod_amount(pod: Mapping[str, Any], resource: str, count: Callable[[Quantity]
 
 
 def pod_limit(pod: Mapping[str, Any], resource: str, count: Callable[[Quantity], Number]) -> Number:
-    """A pod's limit of one resource; overhead counts only beside a limit, as upstream has it."""
+    """Return a pod's limit of one resource; overhead counts only beside a limit, as upstream has it."""
     as_a_whole = _of_the_whole(pod, "limits")
     if resource in as_a_whole:
         limit = count(as_a_whole[resource])
@@ -52,8 +52,8 @@ def containers_amount(
     count: Callable[[Quantity], Number],
     of: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> Number:
-    """What a pod's containers together request (``requests_of``) or are limited to (``limits_of``) of one resource,
-    whatever the pod says of itself as a whole."""
+    """Return what a pod's containers together request (``requests_of``) or are limited to (``limits_of``) of one
+    resource, whatever the pod says of itself as a whole."""
 
     def amount(container: Mapping[str, Any]) -> Number:
         return count(of(container).get(resource, 0))
@@ -68,8 +68,8 @@ def pod_amounts(
     count: Callable[[Mapping[str, Any]], Mapping[str, int]],
     default: Amounts | None = None,
 ) -> dict[str, int]:
-    """A pod's request of every resource that it names, ``count`` reading all quantities of a container; ``default`` is
-    what a container without a request of a resource is taken to ask."""
+    """Return a pod's request of every resource that it names, ``count`` reading all quantities of a container;
+    ``default`` is what a container without a request of a resource is taken to ask."""
     basis = default or {}
     mains = [{**basis, **count(requests_of(container))} for container in containers_of(pod)]
     inits = [({**basis, **count(requests_of(c))}, is_sidecar(c)) for c in init_containers_of(pod)]
@@ -86,8 +86,8 @@ def pod_amounts(
 
 
 def amounts_named(pod: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """Every resource that a pod or a container of it names among its ``requests`` or ``limits``, with the amount that
-    is named last."""
+    """Return every resource that a pod or a container of it names among its ``requests`` or ``limits``, with the amount
+    that is named last."""
     of = requests_of if part == "requests" else limits_of
     found: dict[str, Any] = {}
     for container in (*init_containers_of(pod), *containers_of(pod)):
@@ -96,17 +96,17 @@ def amounts_named(pod: Mapping[str, Any], part: str) -> dict[str, Any]:
 
 
 def is_of_the_whole(resource: str) -> bool:
-    """Whether a pod may ask for the resource as a whole (IsSupportedPodLevelResource)."""
+    """Return whether a pod may ask for the resource as a whole (IsSupportedPodLevelResource)."""
     return resource in ("cpu", "memory") or resource.startswith(HUGE_PAGES)
 
 
 def overhead_of(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the pod's runtime takes beside its containers."""
+    """Return what the pod's runtime takes beside its containers."""
     return pod.get("spec", {}).get("overhead") or {}
 
 
 def limits_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The container's limits."""
+    """Return the container's limits."""
     return (container.get("resources") or {}).get("limits") or {}
 
 
@@ -118,12 +118,12 @@ def _of_the_whole(pod: Mapping[str, Any], part: str) -> Mapping[str, Any]:
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:
-    """Whether an init container goes on running beside the main ones."""
+    """Return whether an init container goes on running beside the main ones."""
     return container.get("restartPolicy") == "Always"
 
 
 def _together(mains: Sequence[Number], inits: Iterable[tuple[Number, bool]], none: Number) -> Number:
-    """The largest amount that containers hold at one time."""
+    """Return the largest amount that containers hold at one time."""
     sidecars = peak = none
     for amount, stays in inits:
         peak = max(peak, sidecars + amount)
@@ -133,6 +133,6 @@ def _together(mains: Sequence[Number], inits: Iterable[tuple[Number, bool]], non
 
 
 def _named(mains: Iterable[Amounts], inits: Sequence[tuple[Amounts, bool]], *others: Amounts) -> list[str]:
-    """All resources: those of what runs together come first, as upstream adds them up."""
+    """Return all resources: those of what runs together come first, as upstream adds them up."""
     stay = [each for each, sidecar in inits if sidecar]
     return list(dict.fromkeys(name for each in (*mains, *stay, *(e for e, _ in inits), *others) for name in each))

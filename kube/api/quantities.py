@@ -34,7 +34,7 @@ def _parse(text: str) -> Decimal:
 
 
 def parse(quantity: str | int | float) -> Decimal:
-    """The exact value of a quantity.
+    """Return the exact value of a quantity.
 
     Raises ValueError when the text is not one.
     """
@@ -42,7 +42,7 @@ def parse(quantity: str | int | float) -> Decimal:
 
 
 def whole(quantity: str | int | float) -> int:
-    """The value rounded up to a whole number, as ``Quantity.Value()``: bytes, devices, pods."""
+    """Return the value rounded up to a whole number, as ``Quantity.Value()``: bytes, devices, pods."""
     return int(parse(quantity).to_integral_value(ROUND_CEILING))
 
 
@@ -74,8 +74,8 @@ _MOST_DIGITS, _MOST_POWER, _LARGEST = 18, 100, Decimal(2**63 - 1)
 
 
 def _bounded(value: Decimal) -> Decimal:
-    """The value within what an int64 holds where it has more digits than one, as ParseQuantity caps it; and where its
-    exponent is beyond what anybody has."""
+    """Return the value within what an int64 holds where it has more digits than one, as ParseQuantity caps it; and
+    where its exponent is beyond what anybody has."""
     if len(value.as_tuple().digits) <= _MOST_DIGITS and value.adjusted() <= _MOST_POWER:
         return value
     return max(-_LARGEST, min(_LARGEST, value))
@@ -102,7 +102,8 @@ def _canonical(text: str) -> str:
 
 
 def canonical(quantity: str | int | float) -> str:
-    """The quantity as the API server stores it: no fraction, the largest suffix of its family that loses nothing.
+    """Return the quantity as the API server stores it: no fraction, the largest suffix of its family that loses
+    nothing.
 
     ``0.5`` -> ``500m``, ``1024Mi`` -> ``1Gi``, ``1000`` -> ``1k`` (contract apiserver.md section 3).
     Raises ValueError when the text is not a quantity.
@@ -111,7 +112,7 @@ def canonical(quantity: str | int | float) -> str:
 
 
 def total_text(total: Decimal, first: str | int | float) -> str:
-    """A sum as ``Quantity.String()`` writes it: in the family of suffixes of its first term."""
+    """Return a sum as ``Quantity.String()`` writes it: in the family of suffixes of its first term."""
     if str(first).endswith("i"):
         for suffix, power in (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)):
             if total and total % (1 << power) == 0:

@@ -24,7 +24,7 @@ _ONE = Decimal(1)
 
 
 def usage_of(group: str, plural: str, obj: Object) -> dict[str, Decimal]:
-    """What an object uses; every kind counts as ``count/<plural>.<group>``."""
+    """Return what an object uses; every kind counts as ``count/<plural>.<group>``."""
     found = {f"count/{plural}.{group}" if group else f"count/{plural}": _ONE}
     if (group, plural) == ("resource.k8s.io", "resourceclaims"):
         return {**found, **devices_by_class(obj)}
@@ -107,7 +107,7 @@ _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10
 
 
 def amount_text(amount: Decimal, *, binary: bool) -> str:
-    """An amount as a quota shows it, in binary suffixes where what it was summed up from has them."""
+    """Return an amount as a quota shows it, in binary suffixes where what it was summed up from has them."""
     if binary and amount and amount == amount.to_integral_value():
         for suffix, power in _BINARY:
             if amount % (1 << power) == 0:
@@ -116,7 +116,7 @@ def amount_text(amount: Decimal, *, binary: bool) -> str:
 
 
 def is_binary(obj: Object | None, name: str) -> bool:
-    """Whether an object's amount of what a quota names is written in binary suffixes."""
+    """Return whether an object's amount of what a quota names is written in binary suffixes."""
     field, _, resource = name.rpartition(".")
     if name == "requests.storage":
         holders = [((obj or {}).get("spec") or {}).get("resources") or {}]
@@ -130,7 +130,7 @@ def is_binary(obj: Object | None, name: str) -> bool:
 
 
 def is_used_by_pods(name: str) -> bool:
-    """Whether pods use what a quota names."""
+    """Return whether pods use what a quota names."""
     return (
         name in ("pods", "count/pods", *_PLAIN)
         or name.startswith("hugepages-")
@@ -142,7 +142,8 @@ def is_used_by_pods(name: str) -> bool:
 
 
 def matches_scopes(spec: Mapping[str, Any], plural: str, obj: Object) -> bool:
-    """Whether all of a quota's scopes hold for an object; a quota with scopes counts pods only, or claims by class."""
+    """Return whether all of a quota's scopes hold for an object; a quota with scopes counts pods only, or claims by
+    class."""
     expressions = [
         *({"scopeName": name, "operator": "Exists"} for name in spec.get("scopes") or ()),
         *((spec.get("scopeSelector") or {}).get("matchExpressions") or ()),

@@ -25,43 +25,43 @@ class ClaimNotMadeError(Exception):
 
 
 def names_claims(pod: Object) -> bool:
-    """Whether a pod names resource claims or templates."""
+    """Return whether a pod names resource claims or templates."""
     return bool(pod["spec"].get("resourceClaims"))
 
 
 def named_claims(pod: Object) -> list[str]:
-    """The claims that a pod names, in its spec or as made for it."""
+    """Return the claims that a pod names, in its spec or as made for it."""
     made = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
     entries = (*(pod["spec"].get("resourceClaims") or ()), *made)
     return [entry["resourceClaimName"] for entry in entries if entry.get("resourceClaimName")]
 
 
 def uses_claims(pod: Object) -> bool:
-    """Whether a pod names claims, or has one that stands for its extended resources."""
+    """Return whether a pod names claims, or has one that stands for its extended resources."""
     return names_claims(pod) or bool(extended_claim_name(pod))
 
 
 def extended_claim_name(pod: Object) -> str:
-    """The claim that stands for a pod's extended resources (KEP-5004), "" where there is none."""
+    """Return the claim that stands for a pod's extended resources (KEP-5004), "" where there is none."""
     noted = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     return str(noted.get("resourceClaimName") or "")
 
 
 def extended_mappings(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Which container has which request of that claim for which resource."""
+    """Return which container has which request of that claim for which resource."""
     noted = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     return noted.get("requestMappings") or ()
 
 
 def claim_entries(pod: Object) -> Iterator[Mapping[str, Any]]:
-    """The entries of ``spec.resourceClaims``, and one for the claim of the extended resources."""
+    """Yield the entries of ``spec.resourceClaims``, and one for the claim of the extended resources."""
     yield from pod["spec"].get("resourceClaims") or ()
     if name := extended_claim_name(pod):
         yield {"resourceClaimName": name}
 
 
 def claim_name(pod: Object, entry: Mapping[str, Any]) -> str | None:
-    """The name of the claim behind an entry of ``spec.resourceClaims``; None where none was needed.
+    """Return the name of the claim behind an entry of ``spec.resourceClaims``; None where none was needed.
 
     Raises ClaimNotMadeError.
     """
@@ -75,7 +75,7 @@ def claim_name(pod: Object, entry: Mapping[str, Any]) -> str | None:
 
 
 def known_claim_names(pod: Object) -> Iterator[str]:
-    """The names of a pod's claims as far as they are known."""
+    """Yield the names of a pod's claims as far as they are known."""
     for entry in claim_entries(pod):
         try:
             name = claim_name(pod, entry)
@@ -86,12 +86,12 @@ def known_claim_names(pod: Object) -> Iterator[str]:
 
 
 def is_generated(entry: Mapping[str, Any]) -> bool:
-    """Whether a claim is made for this entry, so that the pod must own it."""
+    """Return whether a claim is made for this entry, so that the pod must own it."""
     return "resourceClaimName" not in entry
 
 
 def not_made_for(pod: Object, claim: Object) -> str:
-    """Why a generated claim is not this pod's, "" where it is."""
+    """Return why a generated claim is not this pod's, "" where it is."""
     if owns(uid_of(pod), claim):
         return ""
     return (
@@ -101,7 +101,7 @@ def not_made_for(pod: Object, claim: Object) -> str:
 
 
 def owns(pod_uid: str, claim: Object) -> bool:
-    """Whether the pod with that uid controls the claim."""
+    """Return whether the pod with that uid controls the claim."""
     return any(
         owner.get("controller") and owner.get("uid") == pod_uid
         for owner in claim["metadata"].get("ownerReferences") or ()
@@ -115,7 +115,7 @@ def allocation_of(claim: Object) -> Mapping[str, Any] | None:
 
 
 def results_of(claim: Object) -> Sequence[Mapping[str, Any]]:
-    """The devices that an allocation gives, empty without one."""
+    """Return the devices that an allocation gives, empty without one."""
     return ((allocation_of(claim) or {}).get("devices") or {}).get("results") or ()
 
 
@@ -125,15 +125,15 @@ def consumers_of(claim: Object) -> Sequence[Mapping[str, Any]]:
 
 
 def is_reserved_for(claim: Object, pod_uid: str) -> bool:
-    """Whether the pod with that uid may use the claim."""
+    """Return whether the pod with that uid may use the claim."""
     return any(entry.get("uid") == pod_uid for entry in consumers_of(claim))
 
 
 def can_be_reserved(claim: Object) -> bool:
-    """Whether there is room for one more consumer."""
+    """Return whether there is room for one more consumer."""
     return len(consumers_of(claim)) < MOST_CONSUMERS
 
 
 def is_done(pod: Object) -> bool:
-    """Whether no container of the pod runs or ever will."""
+    """Return whether no container of the pod runs or ever will."""
     return is_terminal(pod) or (is_deleting(pod) and not node_name_of(pod))

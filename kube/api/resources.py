@@ -20,7 +20,7 @@ class Resource(Struct, frozen=True, order=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path, for example ``/api/v1/namespaces/default/pods/a/status``."""
+        """Return the URL path, for example ``/api/v1/namespaces/default/pods/a/status``."""
         parts = ["", "apis", self.group, self.version] if self.group else ["", "api", self.version]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", namespace]

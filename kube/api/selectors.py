@@ -14,7 +14,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 def label_selector(selector: str) -> Callable[[Labels], bool]:
-    """A predicate over labels for ``a=b,c in (d,e),!f``; "" selects everything.
+    """Return a predicate over labels for ``a=b,c in (d,e),!f``; "" selects everything.
 
     Raises ValueError, worded as the API server does, when the text cannot be read.
     """
@@ -37,14 +37,15 @@ def field_requirements(selector: str) -> list[tuple[str, bool, str]]:
 
 
 def match_expressions(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """Whether a metav1.LabelSelector (matchLabels, matchExpressions) selects the labels; {} selects everything."""
+    """Return whether a metav1.LabelSelector (matchLabels, matchExpressions) selects the labels; {} selects
+    everything."""
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
     return all(expression_holds(e, labels) for e in selector.get("matchExpressions") or ())
 
 
 def expression_holds(expression: Mapping[str, Any], labels: Labels) -> bool:
-    """One ``{key, operator, values}`` of a label or node selector: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
+    """Return one ``{key, operator, values}`` of a label or node selector: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
     key, operator, values = expression["key"], expression["operator"], expression.get("values") or []
     match operator:
         case "In":

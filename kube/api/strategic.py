@@ -20,7 +20,7 @@ Keys = Mapping[str, str]
 
 
 def strategic_merge(target: Mapping[str, Any], patch: Mapping[str, Any], keys: Keys) -> dict[str, Any]:
-    """The object after the patch.
+    """Return the object after the patch.
 
     Raises ``ServerError`` for a missing merge key or an unknown directive, as the API server does.
     """
@@ -106,7 +106,7 @@ def _key(item: Any, merge_key: str) -> Any:
 
 
 def go_text(value: Any) -> str:
-    """A value as Go's %v prints it."""
+    """Return a value as Go's %v prints it."""
     if isinstance(value, Mapping):
         return "map[" + " ".join(f"{key}:{go_text(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, (list, tuple)):

@@ -25,7 +25,7 @@ _CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def claims_of(pod: Object) -> Iterator[tuple[str, bool]]:
-    """The claims that a pod names, and whether each was made for it alone (a generic ephemeral volume)."""
+    """Yield the claims that a pod names, and whether each was made for it alone (a generic ephemeral volume)."""
     for volume in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in volume:
             yield str(volume["persistentVolumeClaim"]["claimName"]), False
@@ -34,12 +34,12 @@ def claims_of(pod: Object) -> Iterator[tuple[str, bool]]:
 
 
 def has_claims(pod: Object) -> bool:
-    """Whether a pod has volumes of claims."""
+    """Return whether a pod has volumes of claims."""
     return any(True for _ in claims_of(pod))
 
 
 def not_made_for(pod: Object, claim: Object) -> str:
-    """Why a claim is not the one that was made for the pod's ephemeral volume; "" if it is."""
+    """Return why a claim is not the one that was made for the pod's ephemeral volume; "" if it is."""
     for owner in claim["metadata"].get("ownerReferences") or ():
         if owner.get("controller") and owner.get("uid") == uid_of(pod):
             return ""
@@ -50,22 +50,22 @@ def not_made_for(pod: Object, claim: Object) -> str:
 
 
 def class_of(obj: Object) -> str:
-    """The storage class of a claim or a volume; "" for none."""
+    """Return the storage class of a claim or a volume; "" for none."""
     return annotations_of(obj).get(_CLASS) or obj["spec"].get("storageClassName") or ""
 
 
 def has_class(claim: Object) -> bool:
-    """Whether somebody chose its class, be it none."""
+    """Return whether somebody chose its class, be it none."""
     return _CLASS in annotations_of(claim) or claim["spec"].get("storageClassName") is not None
 
 
 def waits_for_consumer(storage_class: Object | None) -> bool:
-    """Whether claims of the class are bound only once a pod that uses them has a node."""
+    """Return whether claims of the class are bound only once a pod that uses them has a node."""
     return storage_class is not None and storage_class.get("volumeBindingMode") == WAITS
 
 
 def is_bound_to(volume: Object, claim: Object) -> bool:
-    """Whether the volume is given, or promised, to that very claim."""
+    """Return whether the volume is given, or promised, to that very claim."""
     reference = volume["spec"].get("claimRef")
     if reference is None or (reference.get("name"), reference.get("namespace")) != (
         name_of(claim),
@@ -76,13 +76,13 @@ def is_bound_to(volume: Object, claim: Object) -> bool:
 
 
 def is_fully_bound(claim: Object) -> bool:
-    """Whether the binding of the claim is complete on both sides."""
+    """Return whether the binding of the claim is complete on both sides."""
     return bool(claim["spec"].get("volumeName")) and BIND_COMPLETED in annotations_of(claim)
 
 
 def bound_to(volume: Object, claim: Object, reference: Mapping[str, Any]) -> Object:
-    """The volume as it is once it is given to the claim; the same object where it is already. ``reference`` names the
-    claim."""
+    """Return the volume as it is once it is given to the claim; the same object where it is already. ``reference``
+    names the claim."""
     given = volume["spec"].get("claimRef") or {}
     changed = volume
     if not is_bound_to(volume, claim):
@@ -93,38 +93,38 @@ def bound_to(volume: Object, claim: Object, reference: Mapping[str, Any]) -> Obj
 
 
 def annotated(obj: Object, **notes: str) -> Object:
-    """A copy with these annotations, too."""
+    """Return a copy with these annotations, too."""
     return {**obj, "metadata": {**obj["metadata"], "annotations": {**annotations_of(obj), **notes}}}
 
 
 def modes_differ(volume: Object, claim: Object) -> bool:
-    """Whether one is a block device and the other a file system."""
+    """Return whether one is a block device and the other a file system."""
     return (volume["spec"].get("volumeMode") or "Filesystem") != (claim["spec"].get("volumeMode") or "Filesystem")
 
 
 def size_of(volume: Object) -> Decimal:
-    """The capacity of a volume in bytes."""
+    """Return the capacity of a volume in bytes."""
     return parse((volume["spec"].get("capacity") or {}).get("storage", 0))
 
 
 def request_of(claim: Object) -> Decimal:
-    """The bytes that a claim asks for."""
+    """Return the bytes that a claim asks for."""
     return parse(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0))
 
 
 def attributes_class(obj: Object) -> str:
-    """The VolumeAttributesClass of a claim or a volume; "" for none."""
+    """Return the VolumeAttributesClass of a claim or a volume; "" for none."""
     return obj["spec"].get("volumeAttributesClassName") or ""
 
 
 def access_modes(obj: Object) -> list[str]:
-    """What a claim asks for or a volume offers."""
+    """Return what a claim asks for or a volume offers."""
     return list(obj["spec"].get("accessModes") or ())
 
 
 def is_reachable(volume: Object, node: Object) -> bool:
-    """Whether the node's labels satisfy the volume's node affinity; its name does not count, as upstream gives the
-    check labels alone."""
+    """Return whether the node's labels satisfy the volume's node affinity; its name does not count, as upstream gives
+    the check labels alone."""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if required is None:
         return True
@@ -137,8 +137,8 @@ def is_reachable(volume: Object, node: Object) -> bool:
 
 
 def smallest_match(claim: Object, volumes: Iterable[Object], *, waits: bool, node: Object | None) -> Object | None:
-    """The volume that is promised to the claim, or else the smallest that fits it. ``waits``: none but a promised one,
-    unless there is a ``node``, from which the volume must be reachable (FindMatchingVolume)."""
+    """Return the volume that is promised to the claim, or else the smallest that fits it. ``waits``: none but a
+    promised one, unless there is a ``node``, from which the volume must be reachable (FindMatchingVolume)."""
     fitting: list[Object] = []
     for volume in volumes:
         is_promised = is_bound_to(volume, claim)
@@ -157,7 +157,7 @@ def smallest_match(claim: Object, volumes: Iterable[Object], *, waits: bool, nod
 
 
 def _suits(volume: Object, claim: Object, node: Object | None) -> bool:
-    """Whether a volume that nobody has is of the kind that the claim asks for."""
+    """Return whether a volume that nobody has is of the kind that the claim asks for."""
     selector = claim["spec"].get("selector")
     if (volume.get("status") or {}).get("phase") != "Available":
         return False

@@ -33,7 +33,7 @@ PACE: ContextVar[EvaluationPace | None] = ContextVar("mews-cel-pace", default=No
 
 
 def work_of(name: str, values: list[Any], most: int) -> int:
-    """The work of a call on those values; just above ``most`` where it is more."""
+    """Return the work of a call on those values; just above ``most`` where it is more."""
     if name in _CHEAP:
         return 0
     sizes = [weight(value, most) for value in values if isinstance(value, (list, dict, str, bytes))]
@@ -48,7 +48,7 @@ def work_of(name: str, values: list[Any], most: int) -> int:
 
 
 def weight(value: Any, most: int) -> int:
-    """How many members a value has with all that is in it; what is there twice counts twice."""
+    """Return how many members a value has with all that is in it; what is there twice counts twice."""
     found, waiting = 0, [value]
     while waiting and found <= most:
         each = waiting.pop()

@@ -25,7 +25,7 @@ def _add(one: int, other: int) -> int:
 
 
 def times(one: int, other: int) -> int:
-    """The product, which stops at the largest there is."""
+    """Return the product, which stops at the largest there is."""
     return min(one * other, UNBOUNDED)
 
 
@@ -41,11 +41,11 @@ class Estimate(NamedTuple):
     high: int
 
     def plus(self, other: Estimate) -> Estimate:
-        """Both."""
+        """Return both."""
         return Estimate(_add(self.low, other.low), _add(self.high, other.high))
 
     def by(self, other: Estimate) -> Estimate:
-        """So many times."""
+        """Return so many times."""
         return Estimate(times(self.low, other.low), times(self.high, other.high))
 
     def scaled(self, factor: float) -> Estimate:
@@ -53,7 +53,7 @@ class Estimate(NamedTuple):
         return Estimate(_scaled(self.low, factor), _scaled(self.high, factor))
 
     def union(self, other: Estimate) -> Estimate:
-        """One or the other."""
+        """Return one or the other."""
         return Estimate(min(self.low, other.low), max(self.high, other.high))
 
 
@@ -75,7 +75,7 @@ class _Local(Struct, frozen=True):
 
 
 def cost(checked: Checked, size_of: SizeOf) -> int:
-    """The most that a checked expression costs."""
+    """Return the most that a checked expression costs."""
     return _Coster(checked, size_of).cost(checked.tree).high
 
 
@@ -280,7 +280,7 @@ class _Coster:
             self._entries[node] = _Entries(one.is_list, one.key.union(other.key), one.value.union(other.value))
 
     def _item_size(self, node: Node) -> tuple[Type, Estimate] | None:
-        """The type of a list's items and how large they may be."""
+        """Return the type of a list's items and how large they may be."""
         params = self._type(node).params
         if not params:
             return None
@@ -408,7 +408,7 @@ def _library_price(  # noqa: C901
 
 
 def _replaced(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
-    """How long a text may be after its parts are replaced."""
+    """Return how long a text may be after its parts are replaced."""
     if old.low == 0:
         most, kept_most = _add(size.high, 1), size.high
     elif new.high <= old.low:

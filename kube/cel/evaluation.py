@@ -79,7 +79,7 @@ class Program:
         self._run = _compiled(tree)
 
     def evaluate(self, names: Mapping[str, Any], limit: int = COST_LIMIT) -> tuple[Any, int]:
-        """The value under those variables, and the steps it took.
+        """Return the value under those variables, and the steps it took.
 
         Raises ``CelError``.
         """
@@ -201,7 +201,7 @@ def _plain_call(name: str, args: list[Run]) -> Run:
 
 
 def _cost(name: str, values: list[Any]) -> int:
-    """What cel-go charges: the length of what is walked through, where a call walks."""
+    """Return what cel-go charges: the length of what is walked through, where a call walks."""
     if name in ("matches", "find", "findAll") and all(isinstance(value, str) for value in values[:2]):
         return max(1, (len(values[0]) // 10 + 1) * (len(values[1]) // 4 + 1))
     if name == "check":
@@ -294,7 +294,7 @@ def _always(value: Any) -> Run:
 
 
 def _keyed(parts: Sequence[tuple[Run, Run, bool]], steps: int) -> Run:
-    """A map of keys and values; an optional value is there where it has one."""
+    """Return a map of keys and values; an optional value is there where it has one."""
 
     def run(frame: Frame) -> dict[Any, Any]:
         frame.spend(steps)

@@ -43,7 +43,7 @@ def compiled(
 
 @lru_cache(maxsize=4096)
 def program(source: str, *, bindings: bool = False) -> Program:
-    """An expression that was checked when it was stored, ready to run; ``bindings`` as in ``parse``.
+    """Return an expression that was checked when it was stored, ready to run; ``bindings`` as in ``parse``.
 
     Raises ``ExpressionSyntaxError``.
     """

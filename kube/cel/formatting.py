@@ -36,7 +36,7 @@ class FormatClause(NamedTuple):
 
 
 def clauses(text: str) -> list[FormatClause]:
-    """The clauses of a text; the last has no letter.
+    """Return the clauses of a text; the last has no letter.
 
     Raises ``CelError``.
     """
@@ -64,7 +64,7 @@ def clauses(text: str) -> list[FormatClause]:
 
 
 def count_error(found: Sequence[FormatClause], given: int) -> str:
-    """What is wrong with the number of arguments, "" when nothing is."""
+    """Return what is wrong with the number of arguments, "" when nothing is."""
     wanted = len(found) - 1
     if given < wanted:
         return f"index {given} out of range"
@@ -72,7 +72,7 @@ def count_error(found: Sequence[FormatClause], given: int) -> str:
 
 
 def type_error(letter: str, name: str) -> str:
-    """Why a clause does not take a value of that type, "" when it does."""
+    """Return why a clause does not take a value of that type, "" when it does."""
     if name == "dyn":
         return ""
     if letter == "s":
@@ -83,7 +83,7 @@ def type_error(letter: str, name: str) -> str:
 
 
 def formatted(text: str, args: list[Any]) -> str:
-    """The text with its clauses replaced.
+    """Return the text with its clauses replaced.
 
     Raises ``CelError``.
     """

@@ -234,7 +234,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _part(of_time: Callable[[Any], int], nanos: int = 0) -> Function:
-    """A part of a time, or of a duration the number of whole ``nanos``."""
+    """Return a part of a time, or of a duration the number of whole ``nanos``."""
 
     def find(value: Any, zone: str = "UTC") -> int:
         if isinstance(value, Duration) and nanos:
@@ -256,7 +256,7 @@ def _inserted(map_: dict[str, Any], *more: Any) -> dict[str, Any]:
 
 
 def _asked(name: str) -> Function:
-    """A method of a value that has its own."""
+    """Return a method of a value that has its own."""
 
     def ask(target: Any, *args: Any) -> Any:
         if isinstance(target, Receiver) and name in target.methods and all(isinstance(arg, str) for arg in args):

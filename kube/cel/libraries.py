@@ -231,7 +231,7 @@ _RULES: dict[str, tuple[str, int, str]] = {
 
 
 def named_format(name: str) -> NamedFormat | None:
-    """The format of that name."""
+    """Return the format of that name."""
     if name not in _RULES:
         return None
     pattern, longest, text = _RULES[name]

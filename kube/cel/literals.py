@@ -13,7 +13,7 @@ from mews.kube.cel.values import CelError, Duration, Timestamp
 
 
 def literal_error(node: Node, types: Mapping[Node, Type]) -> tuple[int, str] | None:
-    """What is wrong with the constants of a call or a list, and where."""
+    """Return what is wrong with the constants of a call or a list, and where."""
     if isinstance(node, CallNode) and node.function in ("duration", "timestamp", "matches"):
         return _argument_error(node)
     if isinstance(node, CallNode) and node.function == "format":

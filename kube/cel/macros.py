@@ -8,7 +8,8 @@ _ACCU = "@result"
 
 
 def expanded(name: str, target: Node | None, args: list[Node], at: int, *, bindings: bool = False) -> Node:
-    """A call as it was written, or what it stands for; ``bindings``: with ``cel.bind`` (cel-go's ext/bindings.go)."""
+    """Return a call as it was written, or what it stands for; ``bindings``: with ``cel.bind`` (cel-go's
+    ext/bindings.go)."""
     count = len(args)
     if target is None:
         if name == "has" and count == 1:
@@ -110,6 +111,6 @@ def _optional(name: str, target: Node, args: list[Node], at: int) -> Node:
 
 
 def _bound(var: str, value: Node, result: Node, at: int) -> Node:
-    """The result with a name for the value: a loop that never runs."""
+    """Return the result with a name for the value: a loop that never runs."""
     nothing, stays = ListNode(at, []), Ident(at, var)
     return Fold(at, "bind", [result], nothing, "#unused", "", var, value, Literal(at, False), stays, result)

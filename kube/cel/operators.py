@@ -179,7 +179,7 @@ def _found(target: Any, key: Any, *, optional: bool) -> list[Any]:
 
 
 def shown(value: Any) -> str:
-    """A value in a message."""
+    """Return a value in a message."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -193,7 +193,7 @@ def contained(value: Any, within: Any) -> bool:
 
 
 def size(value: Any) -> int:
-    """Of a text in characters, of bytes, lists and maps in items."""
+    """Return that of a text in characters, of bytes, lists and maps in items."""
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
     raise CelError(NO_OVERLOAD)
@@ -266,7 +266,7 @@ def to_string(value: Any) -> str:
 
 
 def double_text(value: float) -> str:
-    """The shortest text of a double, as Go's ``%g``."""
+    """Return the shortest text of a double, as Go's ``%g``."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     text = repr(value)

@@ -42,8 +42,8 @@ _RELATIONS = {"==": "_==_", "!=": "_!=_", "<": "_<_", "<=": "_<=_", ">": "_>_", 
 
 @lru_cache(maxsize=2048)
 def parse(source: str, *, bindings: bool = False) -> Node:
-    """The tree of an expression; ``bindings``: ``cel.bind(name, value, expression)`` is a macro, as device selectors
-    have it.
+    """Return the tree of an expression; ``bindings``: ``cel.bind(name, value, expression)`` is a macro, as device
+    selectors have it.
 
     Raises ``ExpressionSyntaxError``.
     """
@@ -87,7 +87,7 @@ class _Parser:
         return self._next.text in texts and self._next.kind in ("op", "ident", "end")
 
     def _begins(self, token: Token) -> bool:
-        """Whether an expression may begin with that word."""
+        """Return whether an expression may begin with that word."""
         return (token.kind not in ("op", "end", "quoted") and token.text != "in") or token.text in _BEGINNINGS
 
     def _after(self) -> Token:
@@ -114,13 +114,13 @@ class _Parser:
         )
 
     def _no_alternative(self, begin: Token) -> ExpressionSyntaxError:
-        """Of several ways to go on from a word none does."""
+        """Return that of several ways to go on from a word none does."""
         end = self._next.at + (0 if self._next.kind == "end" else len(self._next.text))
         text = self._source[begin.at : end]
         return ExpressionSyntaxError(f"Syntax error: no viable alternative at input '{text}'", self._next.at)
 
     def expect(self, text: str) -> Token:
-        """The next word, which must be that one; it is added where it alone is missing."""
+        """Return the next word, which must be that one; it is added where it alone is missing."""
         if text == "end":
             if self._next.kind != "end" and self._after().kind == "end":
                 self._skip(END)
@@ -305,7 +305,7 @@ class _Parser:
         return StructNode(at, name, fields)
 
     def _goes_on(self) -> bool:
-        """Whether a comma with something behind it comes; it is taken then."""
+        """Return whether a comma with something behind it comes; it is taken then."""
         after = self._after()
         if not self._is(",") or not (self._begins(after) or after.text == "?"):
             return False
@@ -384,7 +384,7 @@ def _unquoted(token: Token) -> str | bytes:
 
 
 def _escape(match: re.Match[str], token: Token) -> tuple[str, int | None]:
-    """The sign itself, or its number."""
+    """Return the sign itself, or its number."""
     word = match[1]
     if word[0] in "xXuU" and len(word) > 1:
         return "", int(word[1:], 16)

@@ -35,7 +35,7 @@ class PatternError(ValueError):
 
 @lru_cache(maxsize=4096)
 def searcher(pattern: str) -> Any:
-    """The compiled pattern: ``search`` and ``finditer`` as in ``re``.
+    """Return the compiled pattern: ``search`` and ``finditer`` as in ``re``.
 
     Raises ``PatternError``.
     """
@@ -51,7 +51,7 @@ def searcher(pattern: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> Matches:
-    """The pattern as a question.
+    """Return the pattern as a question.
 
     Raises ``PatternError``.
     """

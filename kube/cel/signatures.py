@@ -258,7 +258,7 @@ class Overload(Struct, frozen=True):
 
 @cache
 def functions() -> Mapping[str, tuple[Overload, ...]]:
-    """All functions by name."""
+    """Return all functions by name."""
     found: dict[str, list[Overload]] = {}
     for line in [*_TEXT.strip().split("\n"), *_generated()]:
         name, _, rest = line.partition(" ")

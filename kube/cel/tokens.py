@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(source: str, errors: list[tuple[int, str]]) -> list[Token]:
-    """The words; what is none is noted and left out, as ANTLR's lexer does."""
+    """Return the words; what is none is noted and left out, as ANTLR's lexer does."""
     found, at = [], 0
     while at < len(source):
         match = _TOKEN.match(source, at)

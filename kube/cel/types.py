@@ -63,7 +63,7 @@ def optional_of(value: Type) -> Type:
 
 
 def struct(name: str, fields: Mapping[str, Type] | None = None) -> Type:
-    """A message."""
+    """Return a message."""
     return Type(name, (), fields if fields is not None else {})
 
 
@@ -71,12 +71,12 @@ _OPAQUE: Mapping[str, Type] = MappingProxyType({})
 
 
 def opaque(name: str) -> Type:
-    """A type of a library, of whose insides nothing may be named."""
+    """Return a type of a library, of whose insides nothing may be named."""
     return Type(name, (), _OPAQUE)
 
 
 def is_opaque(type_: Type) -> bool:
-    """A type of a library."""
+    """Return a type of a library."""
     return type_.fields is _OPAQUE
 
 
@@ -86,18 +86,18 @@ def is_loose(type_: Type) -> bool:
 
 
 def is_struct(type_: Type) -> bool:
-    """A message."""
+    """Return a message."""
     return type_.fields is not None
 
 
 def assignable(bound: Bindings, one: Type, other: Type) -> Bindings | None:
-    """The bindings under which one may stand for the other, None when it may not."""
+    """Return the bindings under which one may stand for the other, None when it may not."""
     tried = dict(bound)
     return tried if _assignable(tried, one, other) else None
 
 
 def all_assignable(bound: Bindings, ones: list[Type], others: tuple[Type, ...]) -> Bindings | None:
-    """The same of lists."""
+    """Return the same of lists."""
     tried = dict(bound)
     if len(ones) != len(others) or not all(_assignable(tried, *pair) for pair in zip(ones, others, strict=True)):
         return None
@@ -151,7 +151,7 @@ def _is_free(bound: Bindings, var: Type, within: Type) -> bool:
 
 
 def most_general(one: Type, other: Type) -> Type:
-    """The looser of two types of which one may stand for the other."""
+    """Return the looser of two types of which one may stand for the other."""
     return one if _is_looser(one, other) else other
 
 
@@ -164,7 +164,7 @@ def _is_looser(one: Type, other: Type) -> bool:
 
 
 def substituted(bound: Bindings, type_: Type, *, loose: bool = False) -> Type:
-    """The type with what its variables stand for; ``loose`` makes those that stand for nothing ``dyn``."""
+    """Return the type with what its variables stand for; ``loose`` makes those that stand for nothing ``dyn``."""
     if type_ in bound:
         return substituted(bound, bound[type_], loose=loose)
     if type_.is_var:

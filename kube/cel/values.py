@@ -75,7 +75,7 @@ class Timestamp(Struct, frozen=True, order=True):
         return cls(nanos)
 
     def moment(self) -> datetime:
-        """As Python has it, without what is below a microsecond."""
+        """Return it as Python has it, without what is below a microsecond."""
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.nanos // 1000)
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ class Listed(list[Any]):
         self.keys = keys
 
     def key_of(self, item: Any) -> Any:
-        """What an item is known by."""
+        """Return what an item is known by."""
         return tuple(item.get(key) for key in self.keys) if self.keys and isinstance(item, dict) else item
 
 
@@ -164,7 +164,7 @@ class Receiver(Record):
 
 
 def type_of(value: Any) -> str:
-    """The name of a value's type."""
+    """Return the name of a value's type."""
     if isinstance(value, Receiver):
         return value.kind
     if value is None:
@@ -213,7 +213,7 @@ def _equal_sets(one: Listed, other: list[Any]) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON would have it, for texts."""
+    """Return a value as JSON would have it, for texts."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):

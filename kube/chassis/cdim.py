@@ -64,7 +64,7 @@ class CdimClient:
         self._places: dict[str, str] = {}
 
     async def resources(self) -> Listing:
-        """The device lookup table: all detected devices, and the nodes that they are connected to.
+        """Return the device lookup table: all detected devices, and the nodes that they are connected to.
 
         Raises ChassisError.
         """
@@ -142,7 +142,7 @@ class CdimClient:
             await self._canceled(str(layout.get("applyID") or ""))
 
     async def _layouts(self, status: str) -> list[dict[str, Any]]:
-        """Those of that status, with their procedures; none where no answer comes."""
+        """Return those of that status, with their procedures; none where no answer comes."""
         try:
             response = await self._send("GET", f"{APPLY}?status={status}&fields=procedures")
         except TransportError:
@@ -180,17 +180,17 @@ class CdimClient:
             return
 
     async def _send(self, method: str, path: str, body: bytes = b"") -> WireResponse:
-        """The answer. Raises TransportError."""
+        """Return the answer. Raises TransportError."""
         return await self._transport.send(WireRequest(method, path, body, JSON if body else {}))
 
 
 def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
-    """The client of the dialect ``cdim``, which knows no login."""
+    """Return the client of the dialect ``cdim``, which knows no login."""
     return CdimClient(transport, patience_s)
 
 
 def _ended(layout: Mapping[str, Any]) -> ChassisReply | None:
-    """What the end of a layout of one procedure says; None while it goes on."""
+    """Return what the end of a layout of one procedure says; None while it goes on."""
     status = layout.get("status")
     if status in ("IN_PROGRESS", "CANCELING"):
         return None
@@ -238,12 +238,12 @@ _listings = ParsedBodies(_parsed)
 
 
 def _node(device: Mapping[str, Any]) -> str:
-    """The node that a device is linked to, "" for none."""
+    """Return the node that a device is linked to, "" for none."""
     return next((str(each["deviceID"]) for each in device.get("links") or () if each["type"] == CPU), "")
 
 
 def _json(response: WireResponse) -> dict[str, Any]:
-    """The object of a body, or an empty one."""
+    """Return the object of a body, or an empty one."""
     try:
         value = json.loads(response.body)
     except (ValueError, RecursionError):

@@ -13,8 +13,8 @@ Connect = Callable[[Transport, RedfishCredentials | None, float], ChassisApi]
 def client_of(
     dialect: str, transport: Transport, account: RedfishCredentials | None = None, *, patience_s: float = 120.0
 ) -> ChassisApi:
-    """A chassis in a dialect. ``account`` is for those that want a login, else the environment's; ``patience_s`` for
-    those that have operations followed up.
+    """Return a chassis in a dialect. ``account`` is for those that want a login, else the environment's; ``patience_s``
+    for those that have operations followed up.
 
     Raises NotRegisteredError, a ValueError.
     """

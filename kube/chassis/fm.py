@@ -87,7 +87,7 @@ class FmClient:
         self._places: dict[str, str] = {}
 
     async def resources(self) -> Listing:
-        """The device lookup table: all resources, and the machine that each is in.
+        """Return the device lookup table: all resources, and the machine that each is in.
 
         Raises ChassisError.
         """
@@ -154,7 +154,8 @@ class FmClient:
         return ChassisReply(outcome, f"HTTP {response.status}: {_message(response)}")
 
     async def _send(self, method: str, path: str, machines: Sequence[Mapping[str, Any]] | None = None) -> WireResponse:
-        """The answer, as somebody who has logged in; ``machines`` of the tenant, which a login may name, are the body.
+        """Return the answer, as somebody who has logged in; ``machines`` of the tenant, which a login may name, are the
+        body.
 
         Raises TransportError.
         """
@@ -199,7 +200,7 @@ class FmClient:
 
 
 def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
-    """The client of the dialect ``fm``: without an account it logs in with the environment's."""
+    """Return the client of the dialect ``fm``: without an account it logs in with the environment's."""
     return FmClient(transport, account)
 
 
@@ -225,7 +226,7 @@ _listings = ParsedBodies(_parsed)
 
 
 def tenant_of(token: str) -> str:
-    """The tenant that a JWT names, "" where it names none."""
+    """Return the tenant that a JWT names, "" where it names none."""
     try:
         packed = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))

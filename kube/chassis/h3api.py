@@ -36,7 +36,7 @@ class H3ApiClient:
         self._transport = transport
 
     async def resources(self) -> Listing:
-        """The device lookup table.
+        """Return the device lookup table.
 
         Raises ChassisError.
         """
@@ -68,7 +68,7 @@ class H3ApiClient:
 
 
 def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
-    """The client of the dialect ``h3api``, which knows no login and follows nothing up."""
+    """Return the client of the dialect ``h3api``, which knows no login and follows nothing up."""
     return H3ApiClient(transport)
 
 
@@ -88,7 +88,7 @@ _listings = ParsedBodies(_parsed)
 
 
 def listing_of(body: bytes) -> Listing:
-    """What the body of a listing means in the language of the Falcon 4005.
+    """Return what the body of a listing means in the language of the Falcon 4005.
 
     Raises ChassisError.
     """
@@ -96,7 +96,7 @@ def listing_of(body: bytes) -> Listing:
 
 
 def _device(record: dict[str, Any]) -> DeviceRecord:
-    """A device record; the key of the UUID is the box's own spelling."""
+    """Return a device record; the key of the UUID is the box's own spelling."""
     return DeviceRecord(
         device=str(record["Dev_GID"]),
         uuid=str(record.get("OB_GPU_GUID") or ""),

@@ -27,7 +27,7 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: WireRequest) -> WireResponse:
-        """The answer.
+        """Return the answer.
 
         Raises TransportError.
         """

@@ -24,7 +24,7 @@ class ParsedBodies(Generic[T]):
         self._found: dict[bytes, T] = {}
 
     def __call__(self, body: bytes) -> T:
-        """What it means. Raises what ``parse`` raises, and remembers nothing then."""
+        """Return what it means. Raises what ``parse`` raises, and remembers nothing then."""
         try:
             return self._found[body]
         except KeyError:

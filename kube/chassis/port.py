@@ -64,7 +64,7 @@ class ChassisApi(Protocol):
     """One chassis. Never raises on attach and detach: no answer is ``ReplyOutcome.UNKNOWN``."""
 
     async def resources(self) -> Listing:
-        """The device lookup table.
+        """Return the device lookup table.
 
         Raises ChassisError.
         """
@@ -100,7 +100,7 @@ class Transport(Protocol):
     """Carries one request to the chassis' management server and its answer back."""
 
     async def send(self, request: WireRequest) -> WireResponse:
-        """The answer.
+        """Return the answer.
 
         Raises TransportError.
         """

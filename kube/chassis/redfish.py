@@ -50,7 +50,7 @@ class RedfishClient:
         self._token = ""
 
     async def resources(self) -> Listing:
-        """The device lookup table: devices by their endpoints' zones, host ports by theirs.
+        """Return the device lookup table: devices by their endpoints' zones, host ports by theirs.
 
         Raises ChassisError.
         """
@@ -131,7 +131,7 @@ class RedfishClient:
         return ChassisReply(ReplyOutcome.UNKNOWN, f"{last} after {self._patience_s:g} s")
 
     async def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> WireResponse:
-        """The answer; a session that ended is opened again, as a 401 says that nothing was done.
+        """Return the answer; a session that ended is opened again, as a 401 says that nothing was done.
 
         Raises TransportError.
         """
@@ -160,7 +160,7 @@ class RedfishClient:
 
 
 def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
-    """The client of the dialect ``redfish``: without an account it logs in with the environment's."""
+    """Return the client of the dialect ``redfish``: without an account it logs in with the environment's."""
     return RedfishClient(transport, account, patience_s=patience_s)
 
 
@@ -178,7 +178,7 @@ def _listing(members: list[Any]) -> Listing:
 
 
 def _uuid(identifiers: list[Any], kind: str) -> str:
-    """The device's UUID; a GPU's as NVML writes it, with ``GPU-`` before the plain one that Redfish shows."""
+    """Return the device's UUID; a GPU's as NVML writes it, with ``GPU-`` before the plain one that Redfish shows."""
     for each in identifiers:
         plain = each.get("DurableNameFormat") == "UUID" and kind == "GPU"
         return f"GPU-{each['DurableName']}" if plain else str(each["DurableName"])
@@ -194,7 +194,7 @@ def _reply(response: WireResponse) -> ChassisReply:
 
 
 def _message(response: WireResponse) -> str:
-    """The text of an extended error, or nothing."""
+    """Return the text of an extended error, or nothing."""
     try:
         error = json.loads(response.body)["error"]
         return str(error["@Message.ExtendedInfo"][0]["Message"])

@@ -31,7 +31,7 @@ class ResourcePoolClient:
         self._transport = transport
 
     async def resources(self) -> Listing:
-        """The device lookup table; ``null`` is an empty one.
+        """Return the device lookup table; ``null`` is an empty one.
 
         Raises ChassisError.
         """
@@ -65,7 +65,7 @@ class ResourcePoolClient:
 
 
 def connect(transport: Transport, account: RedfishCredentials | None, patience_s: float) -> ChassisApi:
-    """The client of the dialect ``resource-pool``, which knows no login and follows nothing up."""
+    """Return the client of the dialect ``resource-pool``, which knows no login and follows nothing up."""
     return ResourcePoolClient(transport)
 
 
@@ -85,7 +85,7 @@ _listings = ParsedBodies(_parsed)
 
 
 def listing_of(body: bytes) -> Listing:
-    """What the body of a listing means in the language of the published simulator.
+    """Return what the body of a listing means in the language of the published simulator.
 
     Raises ChassisError.
     """

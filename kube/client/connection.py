@@ -57,7 +57,7 @@ class ApiConnection:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Any:
-        """The JSON answer to one request.
+        """Return the JSON answer to one request.
 
         Raises ``ApiError`` for a refusal, ``UnavailableError`` when there was no answer.
         """
@@ -84,7 +84,7 @@ class ApiConnection:
 
     @asynccontextmanager
     async def stream(self, path: str, *, query: Query = ()) -> AsyncIterator[AsyncIterator[bytes]]:
-        """An answer that goes on, in chunks. Its end is the end of the chunks.
+        """Provide an answer that goes on, in chunks. Its end is the end of the chunks.
 
         Raises ``ApiError`` for a refusal, ``UnavailableError`` when the connection breaks.
         """
@@ -102,8 +102,8 @@ class ApiConnection:
     async def exchange(
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes = b""
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A request as somebody else made it: ``target`` is path and query as they came; the credentials are this
-        connection's. Whatever the answer is, it is not looked at.
+        """Provide a request as somebody else made it: ``target`` is path and query as they came; the credentials are
+        this connection's. Whatever the answer is, it is not looked at.
 
         Raises ``UnavailableError`` when the connection breaks.
         """
@@ -171,7 +171,7 @@ class ApiConnection:
         return {"Authorization": f"Bearer {self._token}"}
 
     async def _asked(self, token: Tokens) -> str | None:
-        """A plugin or a file that gives no token now may give one later."""
+        """Return a plugin or a file that gives no token now may give one later."""
         try:
             return await asyncio.to_thread(token)
         except (OSError, ValueError) as error:
@@ -182,7 +182,7 @@ class ApiConnection:
 
 
 def _content(status: int, raw: bytes) -> Any:
-    """The body of a success; the error of anything else."""
+    """Return the body of a success; the error of anything else."""
     if status < 400:
         return parse(raw) if raw else None
     try:

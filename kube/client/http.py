@@ -45,7 +45,7 @@ class HttpKube:
 
     @classmethod
     def from_kubeconfig(cls, path: str | None = None, context: str | None = None) -> HttpKube:
-        """The cluster of a kubeconfig's context.
+        """Return the cluster of a kubeconfig's context.
 
         Raises KubeconfigError, which names the file, for one that cannot be used.
         """
@@ -62,7 +62,7 @@ class HttpKube:
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
     ) -> Object:
-        """One object; ``NotFound`` when there is none."""
+        """Return one object; ``NotFound`` when there is none."""
         return await self._call("GET", _path(resource, namespace, name, subresource))
 
     async def list(
@@ -147,7 +147,7 @@ class HttpKube:
         field_manager: str = "",
         force: bool = False,
     ) -> Object:
-        """The object after the patch."""
+        """Return the object after the patch."""
         applied = kind is Patch.APPLY
         manager = field_manager or ("mews" if applied else "")
         query = _query(fieldManager=manager, force="true" if force and applied else "")
@@ -158,7 +158,7 @@ class HttpKube:
     async def delete(
         self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> Object:
-        """The object while it still exists, or a ``Status``."""
+        """Return the object while it still exists, or a ``Status``."""
         return await self._call("DELETE", _path(resource, namespace, name), body=_delete_body(options))
 
     async def delete_collection(
@@ -170,7 +170,7 @@ class HttpKube:
         field_selector: str = "",
         options: DeleteOptions | None = None,
     ) -> ObjectList:
-        """The list as it was before the deletion."""
+        """Return the list as it was before the deletion."""
         query = _query(labelSelector=label_selector, fieldSelector=field_selector)
         body = await self._call("DELETE", resource.path(namespace), query=query, body=_delete_body(options))
         return _object_list(resource, body)
@@ -215,7 +215,7 @@ class HttpKube:
         previous: bool = False,
         tail_lines: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks."""
+        """Yield the container's log in chunks."""
         query = _query(
             container=container,
             follow="true" if follow else "",
@@ -240,7 +240,7 @@ class HttpKube:
         return ExecResult(_exit_code(outputs.get(_ERROR, b"")), outputs.get(_STDOUT, b""), outputs.get(_STDERR, b""))
 
     async def discovery(self) -> Sequence[Resource]:
-        """All resources the server serves."""
+        """Return all resources the server serves."""
         found: list[Resource] = []
         for path in ("/api", "/apis"):
             body = await self._connection.call("GET", path, accept=f"{_AGGREGATED},application/json")
@@ -275,7 +275,7 @@ class HttpKube:
 
 
 def _path(resource: Resource, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-    """The path of an object, or of where it is to be created; ``default`` where no namespace is named."""
+    """Return the path of an object, or of where it is to be created; ``default`` where no namespace is named."""
     return resource.path(namespace or "default", name, subresource)
 
 
@@ -330,7 +330,7 @@ def _aggregated(body: Object) -> Sequence[Resource]:
 
 
 def _exit_code(raw: bytes) -> int:
-    """The exit code in the Status that ends a command.
+    """Return the exit code in the Status that ends a command.
 
     Raises ``ApiError`` when the command could not be run.
     """

@@ -13,12 +13,12 @@ FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def is_in_cluster() -> bool:
-    """Whether this process runs in a pod with a service account."""
+    """Return whether this process runs in a pod with a service account."""
     return "KUBERNETES_SERVICE_HOST" in os.environ and (FOLDER / "token").exists()
 
 
 def in_cluster_kube(user_agent: str) -> HttpKube:
-    """A client with the pod's service account; its token is read again as it is renewed."""
+    """Return a client with the pod's service account; its token is read again as it is renewed."""
     url, token, trusted = in_cluster_access()
     return HttpKube(url, token=token, ssl=trusted, user_agent=user_agent)
 

@@ -61,11 +61,11 @@ class Informer:
             handler(None, obj)
 
     def get(self, name: str, namespace: str | None = None) -> Object | None:
-        """The cached object, or None."""
+        """Return the cached object, or None."""
         return self._cache.get(f"{namespace}/{name}" if namespace else name)
 
     def at(self, key: str) -> Object | None:
-        """The cached object of that key (``key_of``), or None."""
+        """Return the cached object of that key (``key_of``), or None."""
         return self._cache.get(key)
 
     @property
@@ -74,7 +74,7 @@ class Informer:
         return int(self._version or 0)
 
     def items(self) -> Iterator[Object]:
-        """All cached objects, in order of key."""
+        """Yield all cached objects, in order of key."""
         if self._order is None:
             self._order = sorted(self._cache)
         for key in self._order:
@@ -177,7 +177,7 @@ class Informer:
 
 
 def without_managers(obj: Object) -> Object:
-    """Without ``managedFields``, its parts those of others that are alike."""
+    """Return it without ``managedFields``, its parts those of others that are alike."""
     metadata = obj["metadata"]
     if "managedFields" not in metadata:
         return obj  # those in process are shared with the store

@@ -15,8 +15,8 @@ MOST_TIMES = 10
 
 
 async def patiently(request: Callable[[], Awaitable[T]]) -> T:
-    """The answer to a request, which is made again after the time that a refusal with 429 or 5xx names; a refusal that
-    names none is the answer (client-go's ``rest/with_retry.go``).
+    """Return the answer to a request, which is made again after the time that a refusal with 429 or 5xx names; a
+    refusal that names none is the answer (client-go's ``rest/with_retry.go``).
 
     Raises what the request does.
     """

@@ -82,7 +82,7 @@ class KubeApi(Protocol):
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
     ) -> Object:
-        """One object; ``NotFound`` when there is none."""
+        """Return one object; ``NotFound`` when there is none."""
         ...
 
     async def list(
@@ -96,8 +96,8 @@ class KubeApi(Protocol):
         continue_token: str = "",
         resource_version: str = "",
     ) -> ObjectList:
-        """All objects, of all namespaces when ``namespace`` is None, ordered by namespace and name; with a version as
-        they were at exactly that one, ``Gone`` when it is too old."""
+        """Return all objects, of all namespaces when ``namespace`` is None, ordered by namespace and name; with a
+        version as they were at exactly that one, ``Gone`` when it is too old."""
         ...
 
     def watch(
@@ -111,7 +111,8 @@ class KubeApi(Protocol):
         timeout_s: int | None = None,
         bookmarks: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """All later events; from "" or "0" first ADDED for all that is there. Ends cleanly on the server's timeout.
+        """Return all later events; from "" or "0" first ADDED for all that is there. Ends cleanly on the server's
+        timeout.
 
         Raises ``GoneError`` when the version is too old, ``UnavailableError`` when the connection breaks.
         """
@@ -147,13 +148,13 @@ class KubeApi(Protocol):
         field_manager: str = "",
         force: bool = False,
     ) -> Object:
-        """The object after the patch."""
+        """Return the object after the patch."""
         ...
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> Object:
-        """The object while it still exists, or a ``Status``."""
+        """Return the object while it still exists, or a ``Status``."""
         ...
 
     async def delete_collection(
@@ -165,7 +166,7 @@ class KubeApi(Protocol):
         field_selector: str = "",
         options: DeleteOptions | None = None,
     ) -> ObjectList:
-        """The list as it was before the deletion."""
+        """Return the list as it was before the deletion."""
         ...
 
     async def bind(
@@ -195,7 +196,7 @@ class KubeApi(Protocol):
         previous: bool = False,
         tail_lines: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks; with ``follow`` until the container ends."""
+        """Return the container's log in chunks; with ``follow`` until the container ends."""
         ...
 
     async def exec(
@@ -205,7 +206,7 @@ class KubeApi(Protocol):
         ...
 
     async def discovery(self) -> Sequence[Resource]:
-        """All resources the server serves."""
+        """Return all resources the server serves."""
         ...
 
     async def close(self) -> None:

@@ -33,8 +33,8 @@ class Sockets:
     def connector(
         self, ssl_context: ssl.SSLContext | None, limit: int = 100, *, path: str = ""
     ) -> aiohttp.BaseConnector:
-        """A connector whose sockets are known; ``limit`` 0 is none. ``path`` is that of a unix socket, behind which
-        the server speaks without TLS: its folder says who may."""
+        """Return a connector whose sockets are known; ``limit`` 0 is none. ``path`` is that of a unix socket, behind
+        which the server speaks without TLS: its folder says who may."""
         if path:
             return aiohttp.UnixConnector(path, limit=limit)
         return aiohttp.TCPConnector(

@@ -34,7 +34,7 @@ _OPTIONS = (
 
 
 def channel_to(path: Path) -> grpc.aio.Channel:
-    """A channel to the socket; connects when it is used.
+    """Return a channel to the socket; connects when it is used.
 
     Raises SocketPathTooLongError.
     """
@@ -48,7 +48,7 @@ class GrpcPlugin:
         self._channel = channel
 
     def is_connected(self) -> bool:
-        """Whether the connection stands; gRPC hears of its end before the calls over it do."""
+        """Return whether the connection stands; gRPC hears of its end before the calls over it do."""
         return self._channel.get_state() is grpc.ChannelConnectivity.READY
 
     async def options(self) -> PluginOptions:
@@ -153,7 +153,7 @@ async def register(folder: Path, endpoint: str, resource: str, options: PluginOp
 async def unary_call(
     channel: grpc.aio.Channel, method: str, request: Any, response: Any, *, timeout_s: float | None = None
 ) -> Any:
-    """One call, without a deadline unless one is given.
+    """Return one call, without a deadline unless one is given.
 
     Raises PluginError.
     """

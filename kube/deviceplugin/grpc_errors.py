@@ -32,7 +32,7 @@ _BY_GO_NAME = {name: code for code, name in _GO_NAMES.items()}
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> PluginError:
-    """The error of a call that we made. A broken connection is told in grpc-go's words."""
+    """Return the error of a call that we made. A broken connection is told in grpc-go's words."""
     code, desc = error.code(), error.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE and any(words in desc for words in _BROKEN):
         desc = EOF
@@ -53,8 +53,8 @@ def started(method: Any, request: Any, timeout_s: float | None = None) -> Any:
 
 
 async def outcome(call: Awaitable[T]) -> T:
-    """A call's answer. Its channel may be closed meanwhile, as the kubelet does when a plugin's stream has ended:
-    that is the end of this call, not of the task that waits for it.
+    """Return a call's answer. Its channel may be closed meanwhile, as the kubelet does when a plugin's stream has
+    ended: that is the end of this call, not of the task that waits for it.
 
     Raises PluginError.
     """
@@ -75,7 +75,7 @@ async def abort(context: Any, error: PluginError) -> None:
 
 
 def answering(method: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
-    """A gRPC handler of request -> response, whose PluginErrors become the call's status."""
+    """Return a gRPC handler of request -> response, whose PluginErrors become the call's status."""
 
     async def handler(request: Any, context: Any) -> Any:
         try:

@@ -86,7 +86,7 @@ async def serve_handlers(
     options: Sequence[tuple[str, int]] = (),
     closing: asyncio.Event | None = None,
 ) -> SocketServer:
-    """The same for whatever answers calls. Raises SocketPathTooLongError, OSError."""
+    """Return the same for whatever answers calls. Raises SocketPathTooLongError, OSError."""
     url(path)
     served = SocketServer(path, handlers, options, closing or asyncio.Event())
     await served.open()
@@ -170,13 +170,13 @@ def pod_resources_service(source: PodResources) -> Service:
 
 
 def unary(method: Any, request: Any) -> Any:
-    """A method handler: request message -> response message, PluginErrors as the call's status."""
+    """Return a method handler: request message -> response message, PluginErrors as the call's status."""
     return grpc.unary_unary_rpc_method_handler(answering(method), request.FromString, _serialize)
 
 
 def streaming(method: Callable[[], AsyncIterator[Any]], request: Any, closing: asyncio.Event) -> Any:
-    """A method handler whose answer is the stream of messages, until ``closing`` is set; a PluginError is the call's
-    status."""
+    """Return a method handler whose answer is the stream of messages, until ``closing`` is set; a PluginError is the
+    call's status."""
 
     async def stream(_: Any, context: Any) -> AsyncIterator[Any]:
         try:
@@ -189,7 +189,7 @@ def streaming(method: Callable[[], AsyncIterator[Any]], request: Any, closing: a
 
 
 async def _until(closing: asyncio.Event, stream: AsyncIterator[T]) -> AsyncIterator[T]:
-    """The stream's items until it ends, or until ``closing`` is set."""
+    """Yield the stream's items until it ends, or until ``closing`` is set."""
 
     async def step() -> T | None:
         return await anext(stream, None)

@@ -50,7 +50,7 @@ def list_message(devices: Iterable[PluginDevice]) -> Any:
 
 
 def list_value(message: Any) -> tuple[PluginDevice, ...]:
-    """The devices of a ListAndWatchResponse."""
+    """Return the devices of a ListAndWatchResponse."""
     return tuple(PluginDevice(d.ID, d.health, _nodes(d)) for d in message.devices)
 
 
@@ -75,7 +75,7 @@ def allocate_message(allocations: Iterable[Allocation]) -> Any:
 
 
 def allocate_value(message: Any) -> tuple[Allocation, ...]:
-    """The allocations of an AllocateResponse."""
+    """Return the allocations of an AllocateResponse."""
     return tuple(_container_value(response) for response in message.container_responses)
 
 
@@ -94,7 +94,7 @@ def pod_message(pod: PodDevices) -> Any:
 
 
 def pod_value(message: Any) -> PodDevices:
-    """The PodDevices of a PodResources."""
+    """Return the PodDevices of a PodResources."""
     containers = tuple((c.name, tuple(devices_value(d) for d in c.devices)) for c in message.containers)
     claims = tuple(
         (c.name, tuple(_claim_value(claim) for claim in c.dynamic_resources))
@@ -136,7 +136,7 @@ def devices_message(devices: ContainerDevices) -> Any:
 
 
 def devices_value(message: Any) -> ContainerDevices:
-    """The value of a ContainerDevices."""
+    """Return the value of a ContainerDevices."""
     return ContainerDevices(message.resource_name, tuple(message.device_ids), _nodes(message))
 
 
@@ -167,7 +167,7 @@ def _container_value(message: Any) -> Allocation:
 
 
 def _topology(module: Any, nodes: Sequence[int]) -> Any:
-    """None without NUMA nodes: an absent topology is not one without nodes."""
+    """Return None without NUMA nodes: an absent topology is not one without nodes."""
     return module.TopologyInfo(nodes=[module.NUMANode(ID=node) for node in nodes]) if nodes else None
 
 

@@ -134,7 +134,7 @@ class DialedPlugin(DevicePlugin, Protocol):
     """A plugin over a connection of its own."""
 
     def is_connected(self) -> bool:
-        """Whether the other side is still there, as far as is known without asking."""
+        """Return whether the other side is still there, as far as is known without asking."""
         ...
 
     async def close(self) -> None:
@@ -146,7 +146,7 @@ class PluginDialer(Protocol):
     """How the kubelet reaches an endpoint of its folder."""
 
     async def dial(self, endpoint: str) -> DialedPlugin:
-        """The plugin behind the socket.
+        """Return the plugin behind the socket.
 
         Raises PluginError("DeadlineExceeded", "context deadline exceeded") when nothing answers within ten seconds.
         """

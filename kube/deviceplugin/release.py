@@ -57,7 +57,7 @@ class HolderRecord(Struct, frozen=True):
 
 
 def may_ask(node: Object | None, holder: str) -> bool:
-    """Whether somebody asks that holder for devices, now or some time."""
+    """Return whether somebody asks that holder for devices, now or some time."""
     return node is not None and any(_is_asked(key, holder) for key in annotations_of(node))
 
 
@@ -96,13 +96,13 @@ def _requests(node: Object | None, key: str) -> dict[str, DeviceRequest]:
 
 
 def requests_annotation(holder: str, requests: Mapping[str, DeviceRequest], *, asker: str = "") -> dict[str, str]:
-    """The annotation with these requests of an asker."""
+    """Return the annotation with these requests of an asker."""
     rows = {uuid: {"request": each.request, "until": round(each.until_s, 3)} for uuid, each in requests.items()}
     return {_requests_key(holder, asker): _text(rows)}
 
 
 def holder_record(node: Object | None, holder: str) -> HolderRecord:
-    """What the holder wrote; nothing where it cannot be read."""
+    """Return what the holder wrote; nothing where it cannot be read."""
     read = _mapping(node, HOLDER_PREFIX + holder)
     answers = {}
     for uuid, row in _dict(read.get("answers")).items():
@@ -116,7 +116,7 @@ def holder_record(node: Object | None, holder: str) -> HolderRecord:
 
 
 def holder_annotation(holder: str, record: HolderRecord) -> dict[str, str]:
-    """The annotation that says this."""
+    """Return the annotation that says this."""
     answers = {uuid: _answer_row(answer) for uuid, answer in record.answers.items()}
     return {HOLDER_PREFIX + holder: _text({"users": dict(record.users), "answers": answers})}
 

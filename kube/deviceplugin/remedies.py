@@ -17,7 +17,7 @@ GPUS = "remediation.mews.dev/gpus"
 
 
 def withheld_gpus(node: Object | None) -> frozenset[str]:
-    """The UUIDs of those that are broken, or being mended, or could not be."""
+    """Return the UUIDs of those that are broken, or being mended, or could not be."""
     return frozenset(read_gpus(node, "gpus"))
 
 
@@ -27,13 +27,13 @@ def mended_gpus(node: Object | None) -> dict[str, int]:
 
 
 def newly_mended(before: Mapping[str, int] | None, after: Mapping[str, int]) -> frozenset[str]:
-    """The UUIDs of those that were mended since; at the first look (None) all that ever were, for what broke again is
-    withheld."""
+    """Return the UUIDs of those that were mended since; at the first look (None) all that ever were, for what broke
+    again is withheld."""
     return frozenset(uuid for uuid, number in after.items() if (before or {}).get(uuid) != number)
 
 
 def read_gpus(node: Object | None, part: str) -> Mapping[str, Any]:
-    """A part of the annotation; {} where it cannot be read."""
+    """Return a part of the annotation; {} where it cannot be read."""
     try:
         found = json.loads(annotations_of(node or {"metadata": {}}).get(GPUS, "{}"))
     except ValueError:

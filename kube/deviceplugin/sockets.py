@@ -36,7 +36,7 @@ def url(path: Path) -> str:
 
 
 def beside(path: Path) -> Path:
-    """A short name in the same folder, to bind before ``publish``."""
+    """Return a short name in the same folder, to bind before ``publish``."""
     return path.with_name(f".{os.getpid():x}-{next(_count)}")
 
 

@@ -24,8 +24,8 @@ def device_id(kind: str, name: str) -> str:
 
 
 def injected(ids: Sequence[str], specs: Iterable[CdiSpec]) -> Allocation:
-    """The edits of all devices in their order, after those of each specification that has one, once. A runtime has
-    nothing of them left to resolve.
+    """Return the edits of all devices in their order, after those of each specification that has one, once. A runtime
+    has nothing of them left to resolve.
 
     Raises UnresolvableDevicesError.
     """

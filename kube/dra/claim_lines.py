@@ -22,7 +22,7 @@ ALLOCATED, RESERVED, FREED = "claim-allocated", "claim-reserved", "claim-freed"
 
 
 def claim_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a claim that gets devices or pods, or loses its devices."""
+    """Yield lines for a claim that gets devices or pods, or loses its devices."""
     claim = new or old
     if claim is None:
         return

@@ -84,7 +84,7 @@ class DraDriver(Protocol):
         ...
 
     async def devices(self) -> Sequence[Mapping[str, Any]]:
-        """The devices of this node as a ResourceSlice has them: ``name``, ``attributes``, ``capacity``."""
+        """Return the devices of this node as a ResourceSlice has them: ``name``, ``attributes``, ``capacity``."""
         ...
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
@@ -115,7 +115,7 @@ WELL = Condition(healthy=True)
 
 
 def unwell(message: str) -> Condition:
-    """A device that is broken, and why."""
+    """Return a device that is broken, and why."""
     return Condition(healthy=False, message=message)
 
 
@@ -124,7 +124,7 @@ class HealthyDriver(Protocol):
     """A driver that knows how its devices are."""
 
     async def health(self) -> Mapping[str, Condition]:
-        """Each device's condition, by name; nobody knows of those that are left out."""
+        """Return each device's condition, by name; nobody knows of those that are left out."""
         ...
 
 
@@ -215,11 +215,11 @@ class DriverComponent:
         self._later(_BELIEVED_S)
 
     def _own(self) -> list[Object]:
-        """The slices of the node's own pool: somebody else may have another pool's slice of this driver on the node."""
+        """Return the slices of the node's own pool: another pool's may have a slice of this driver on the node."""
         return [each for each in self._slices.items() if each["spec"]["pool"]["name"] == self._node]
 
     def _known_slice(self) -> Object | None:
-        """The slice of this node's pool: as it was written here, until a watch shows something newer."""
+        """Return the slice of this node's pool: as it was written here, until a watch shows something newer."""
         shown = next(iter(self._own()), None)
         written = self._written
         if written is None or asyncio.get_running_loop().time() >= self._believed_until:
@@ -287,7 +287,7 @@ class DriverComponent:
         return {claim.uid: self._noted(claim, await self._prepare_one(claim, body)) for claim, body in found}
 
     def _noted(self, claim: ClaimReference, answer: PreparedClaim) -> PreparedClaim:
-        """The answer, after a record of it."""
+        """Return the answer, after a record of it."""
         if not answer.error:
             devices = [f"{each.pool}/{each.device}" for each in answer.devices]
             own = () if claim.uid in self._admins else answer.devices
@@ -330,7 +330,7 @@ class DriverComponent:
         return self._know(spec)
 
     def _holder(self, device: str) -> str:
-        """The claim that has the device to itself, "" for none."""
+        """Return the claim that has the device to itself, "" for none."""
         for uid, prepared in self._prepared.items():
             if any(each.device == device and not each.share for each in prepared.devices) and uid not in self._admins:
                 return uid
@@ -358,7 +358,7 @@ class DriverComponent:
         }
 
     def _answer(self, spec: CdiSpec) -> PreparedClaim:
-        """What was answered when the file was written."""
+        """Return what was answered when the file was written."""
         return PreparedClaim(tuple(self._device(each["name"], each["annotations"]) for each in spec["devices"]))
 
     def _device(self, name: str, noted: Mapping[str, str]) -> PreparedDevice:
@@ -403,7 +403,7 @@ class DriverComponent:
 
 
 def devices_in(slice_: Object) -> _Devices:
-    """A slice's devices; a kube-apiserver has null where there are none."""
+    """Return a slice's devices; a kube-apiserver has null where there are none."""
     return list(slice_["spec"].get("devices") or ())
 
 
@@ -432,8 +432,8 @@ def _with_times_of_taints(device: dict[str, Any], times: Mapping[tuple[Any, ...]
 def _with_others(
     result: Result, results: Sequence[Result], own: Mapping[str, Any], joined: frozenset[str]
 ) -> Mapping[str, Any]:
-    """The edits of one device. A variable that is joined has the values of all devices of its request: a container
-    runtime gives a container the last value that its devices have."""
+    """Return the edits of one device. A variable that is joined has the values of all devices of its request: a
+    container runtime gives a container the last value that its devices have."""
     edits: Mapping[str, Any] = own.get(result["device"]) or {}
     if not joined or not edits.get("env"):
         return edits

@@ -24,7 +24,7 @@ class GpuDraDriver:
         self._extras = extras
 
     async def devices(self) -> Sequence[Mapping[str, Any]]:
-        """All GPUs that answer."""
+        """Return all GPUs that answer."""
         try:
             reading, described = await self._read(), await self._nvml.describe()
         except NvmlError as failed:
@@ -45,7 +45,7 @@ class GpuDraDriver:
         """What NVML lists, those GPUs too that are not offered."""
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
-        """Each GPU's UUID, with what every container with a GPU needs.
+        """Return each GPU's UUID, with what every container with a GPU needs.
 
         Raises DriverError for a GPU that is gone.
         """

@@ -29,7 +29,7 @@ def device_name(gpu: ListedGpu) -> str:
 def devices_of(
     gpus: Iterable[ListedGpu], described: Mapping[str, GpuDescription], driver_version: str
 ) -> list[dict[str, Any]]:
-    """The GPUs that answer and are whole, in order of their minor numbers."""
+    """Return the GPUs that answer and are whole, in order of their minor numbers."""
     return [_device(gpu, described.get(gpu.uuid), driver_version) for gpu in _answering(gpus)]
 
 
@@ -55,7 +55,7 @@ def _device(gpu: ListedGpu, description: GpuDescription | None, driver_version: 
 
 
 def semantic(version: str) -> str:
-    """A driver's version as a semantic one: three numbers without leading zeros."""
+    """Return a driver's version as a semantic one: three numbers without leading zeros."""
     numbers = [part.lstrip("0") or "0" for part in version.split(".")[:3]]
     return ".".join([*numbers, *["0"] * (3 - len(numbers))])
 

@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 
 def calls_socket(plugins: Path, driver: str) -> Path:
-    """Where a driver serves the kubelet's calls."""
+    """Return where a driver serves the kubelet's calls."""
     return plugins / driver / "dra.sock"
 
 
 def registration_socket(registry: Path, driver: str) -> Path:
-    """Where it tells the kubelet of that."""
+    """Return where it tells the kubelet of that."""
     return registry / f"{driver}-reg.sock"
 
 
@@ -50,7 +50,7 @@ class CdiFiles:
         self._folder = folder
 
     def files(self) -> Mapping[str, CdiSpec]:
-        """Those that can be read; files of others may be anything."""
+        """Return those that can be read; files of others may be anything."""
         found: dict[str, CdiSpec] = {}
         for path in sorted(self._folder.glob("*.json")):
             try:

@@ -23,17 +23,17 @@ _HEALTH_NUMBERS = {health: number for number, health in _HEALTH.items()}
 
 
 def claim_message(claim: ClaimReference) -> Any:
-    """A claim as a request names it."""
+    """Return a claim as a request names it."""
     return pb.Claim(namespace=claim.namespace, uid=claim.uid, name=claim.name)
 
 
 def claim_value(message: Any) -> ClaimReference:
-    """The same, read."""
+    """Return the same, read."""
     return ClaimReference(message.namespace, message.uid, message.name)
 
 
 def device_message(device: PreparedDevice) -> Any:
-    """A device that is ready, as the answer names it."""
+    """Return a device that is ready, as the answer names it."""
     made = pb.Device(
         request_names=device.requests,
         pool_name=device.pool,
@@ -46,7 +46,7 @@ def device_message(device: PreparedDevice) -> Any:
 
 
 def device_value(message: Any) -> PreparedDevice:
-    """The same, read."""
+    """Return the same, read."""
     return PreparedDevice(
         message.pool_name,
         message.device_name,
@@ -57,7 +57,7 @@ def device_value(message: Any) -> PreparedDevice:
 
 
 def prepared_message(claims: Mapping[str, PreparedClaim]) -> Any:
-    """What NodePrepareResources answers, by the claims' uids."""
+    """Return what NodePrepareResources answers, by the claims' uids."""
     answers = {
         uid: pb.NodePrepareResourceResponse(devices=map(device_message, each.devices), error=each.error)
         for uid, each in claims.items()
@@ -66,25 +66,26 @@ def prepared_message(claims: Mapping[str, PreparedClaim]) -> Any:
 
 
 def prepared_value(message: Any) -> dict[str, PreparedClaim]:
-    """The same, read."""
+    """Return the same, read."""
     return {
         uid: PreparedClaim(tuple(map(device_value, each.devices)), each.error) for uid, each in message.claims.items()
     }
 
 
 def unprepared_message(errors: Mapping[str, str]) -> Any:
-    """What NodeUnprepareResources answers, by the claims' uids."""
+    """Return what NodeUnprepareResources answers, by the claims' uids."""
     answers = {uid: pb.NodeUnprepareResourceResponse(error=error) for uid, error in errors.items()}
     return pb.NodeUnprepareResourcesResponse(claims=answers)
 
 
 def unprepared_value(message: Any) -> dict[str, str]:
-    """The same, read."""
+    """Return the same, read."""
     return {uid: each.error for uid, each in message.claims.items()}
 
 
 def health_message(devices: Iterable[DeviceHealth], now_s: float) -> Any:
-    """An item of NodeWatchResources, looked at at ``now_s`` (unix): to a kubelet an older report says nothing."""
+    """Return an item of NodeWatchResources, looked at at ``now_s`` (unix): to a kubelet an older report says
+    nothing."""
     return health_pb.NodeWatchResourcesResponse(
         devices=[
             health_pb.DeviceHealth(
@@ -100,7 +101,7 @@ def health_message(devices: Iterable[DeviceHealth], now_s: float) -> Any:
 
 
 def health_value(message: Any) -> tuple[DeviceHealth, ...]:
-    """The same, read; a health that is not known, and a timeout below 0, are none."""
+    """Return the same, read; a health that is not known, and a timeout below 0, are none."""
     return tuple(
         DeviceHealth(
             each.device.pool_name,

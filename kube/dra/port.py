@@ -88,7 +88,7 @@ class CdiFolder(Protocol):
     """The folder in which the container runtime finds specifications."""
 
     def files(self) -> Mapping[str, CdiSpec]:
-        """What is there, by name."""
+        """Return what is there, by name."""
         ...
 
     def write(self, name: str, spec: CdiSpec) -> None:
@@ -147,5 +147,5 @@ class DraRegistry(Protocol):
         ...
 
     def specs(self) -> Sequence[CdiSpec]:
-        """All specifications, in order of their files."""
+        """Return all specifications, in order of their files."""
         ...

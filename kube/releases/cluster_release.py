@@ -31,7 +31,7 @@ class ClusterRelease(Struct, frozen=True):
         return git_version(self.name)
 
     def serves(self, api_version: str) -> bool:
-        """Whether a group's version is served."""
+        """Return whether a group's version is served."""
         default = api_version in read(self.name, "release.json")["served"]
         return self.runtime.get(api_version, default)
 
@@ -49,7 +49,7 @@ def cluster_release(
     gates: Mapping[str, bool] = MappingProxyType({}),
     runtime: Mapping[str, bool] = MappingProxyType({}),
 ) -> ClusterRelease:
-    """The release of that name, with these feature gates and API versions (``GROUP/VERSION``) on or off.
+    """Return the release of that name, with these feature gates and API versions (``GROUP/VERSION``) on or off.
 
     Raises ReleaseError, one line with what is allowed.
     """
@@ -71,6 +71,6 @@ def _runtime(name: str, given: Mapping[str, bool]) -> dict[str, bool]:
 
 @cache
 def offered_versions(name: str) -> tuple[str, ...]:
-    """The API versions of a release that are not served by default and can be switched on."""
+    """Return the API versions of a release that are not served by default and can be switched on."""
     default = read(name, "release.json")["served"]
     return tuple(sorted(version for version in merged(name, "kinds.json") if version not in default))

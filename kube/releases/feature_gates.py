@@ -31,7 +31,7 @@ class GateStage(Struct, frozen=True):
 
 @cache
 def gates_of(release: str) -> Mapping[str, GateStage]:
-    """The gates of a release by name. Raises ReleaseError for an unknown release."""
+    """Return the gates of a release by name. Raises ReleaseError for an unknown release."""
     found = {}
     for words, members in read(release, "gates.json").items():
         stage, state, *rest = words.split()
@@ -50,8 +50,8 @@ class FeatureGates(Struct, frozen=True):
     settings: Mapping[str, bool] = {}
 
     def on(self, name: str) -> bool:
-        """Whether a feature is on; one that the release no longer names is as its last release left it, one that it
-        does not name yet is off."""
+        """Return whether a feature is on; one that the release no longer names is as its last release left it, one that
+        it does not name yet is off."""
         if name in self.settings:
             return self.settings[name]
         gate = gates_of(self.release).get(name)
@@ -66,18 +66,19 @@ class FeatureGates(Struct, frozen=True):
 
 @cache
 def _once(release: str, name: str) -> bool:
-    """What a gate was when it was last named before a release."""
+    """Return what a gate was when it was last named before a release."""
     before = [gates_of(other) for other in names() if minor(other) < minor(release)]
     return next((table[name].default for table in reversed(before) if name in table), False)
 
 
 def parse_feature_gates(text: str, release: str = DEFAULT) -> FeatureGates:
-    """The gates that ``NAME=BOOL,…`` says. Raises ReleaseError with what is allowed."""
+    """Return the gates that ``NAME=BOOL,…`` says. Raises ReleaseError with what is allowed."""
     return feature_gates(parse_settings(text, "NAME"), release)
 
 
 def feature_gates(settings: Mapping[str, bool], release: str = DEFAULT) -> FeatureGates:
-    """The gates of given settings. Raises ReleaseError for an unknown gate and for a locked gate's other value."""
+    """Return the gates of given settings. Raises ReleaseError for an unknown gate and for a locked gate's other
+    value."""
     known = gates_of(release)
     for name, value in settings.items():
         gate = known.get(name)
@@ -90,7 +91,7 @@ def feature_gates(settings: Mapping[str, bool], release: str = DEFAULT) -> Featu
 
 
 def parse_settings(text: str, word: str) -> dict[str, bool]:
-    """What ``NAME=BOOL,…`` says; ``word`` stands for the names in errors. Raises ReleaseError."""
+    """Return what ``NAME=BOOL,…`` says; ``word`` stands for the names in errors. Raises ReleaseError."""
     found = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = part.partition("=")

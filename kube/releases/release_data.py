@@ -20,18 +20,18 @@ DEFAULT = "1.34"
 
 @cache
 def names() -> tuple[str, ...]:
-    """The releases that there are, the oldest first."""
+    """Return the releases that there are, the oldest first."""
     folders = (entry.name for entry in files(__package__).iterdir() if entry.is_dir())
     return tuple(sorted((name for name in folders if name.startswith("1.")), key=minor))
 
 
 def minor(name: str) -> int:
-    """The second number of a release: 34."""
+    """Return the second number of a release: 34."""
     return int(name.partition(".")[2])
 
 
 def known_release(name: str) -> str:
-    """The release itself. Raises ReleaseError when there is none of that name."""
+    """Return the release itself. Raises ReleaseError when there is none of that name."""
     if name not in names():
         raise ReleaseError(f"{name!r}: must be a release of Kubernetes: {', '.join(names())}")
     return name
@@ -39,20 +39,20 @@ def known_release(name: str) -> str:
 
 @cache
 def read(name: str, file: str) -> Any:
-    """What a JSON file of a release holds, {} where it has none. Raises ReleaseError for an unknown release."""
+    """Return what a JSON file of a release holds, {} where it has none. Raises ReleaseError for an unknown release."""
     found = files(__package__).joinpath(known_release(name)).joinpath(file)
     return json.loads(found.read_text(encoding="utf-8")) if found.is_file() else {}
 
 
 @cache
 def merged(name: str, file: str) -> Any:
-    """The same with what the release's base says."""
+    """Return the same with what the release's base says."""
     base = read(name, "release.json").get("base")
     return merge(merged(base, file), read(name, file)) if base else read(name, file)
 
 
 def merge(base: Any, diff: Any) -> Any:
-    """A value with what differs in it; what is null is gone."""
+    """Return a value with what differs in it; what is null is gone."""
     if not isinstance(base, Mapping) or not isinstance(diff, Mapping):
         return diff
     found = {**base, **{name: merge(base.get(name), value) for name, value in diff.items()}}
@@ -60,11 +60,11 @@ def merge(base: Any, diff: Any) -> Any:
 
 
 def git_version(name: str) -> str:
-    """The patch release that its data come from: ``v1.34.2``."""
+    """Return the patch release that its data come from: ``v1.34.2``."""
     return str(read(name, "release.json")["version"])
 
 
 def renamed_lines(group: str, lines: Mapping[str, str], version: str, other: str) -> dict[str, str]:
-    """The lines of a struct of one version of a group as another version has them."""
+    """Return the lines of a struct of one version of a group as another version has them."""
     swap = re.compile(rf"(?<=\b{group}/){version}(?=\.)|(?<=go=){version}(?=\.)|(?<=/){version}(?=/)")
     return {name: swap.sub(other, line) for name, line in lines.items()}

@@ -19,7 +19,7 @@ from mews.kube.runtimehook.proxy import RuntimeProxy
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.kube.runtimehook", description=__doc__)
     for name, default, what in (
         ("listen", RUNTIME_SOCKET, "listen here for the kubelet"),

@@ -57,8 +57,8 @@ def response_message(answer: HookedContainer) -> Any:
 
 
 def response_value(message: Any, asked: HookedContainer) -> HookedContainer:
-    """What a container becomes by a ContainerResourceHookResponse: what the published fields leave unsaid stays, and so
-    does the rest of an agent that does not know our fields."""
+    """Return what a container becomes by a ContainerResourceHookResponse: what the published fields leave unsaid stays,
+    and so does the rest of an agent that does not know our fields."""
     answer = _container(message)
     env, annotations = answer.env or asked.env, answer.annotations or asked.annotations
     if not message.covers_all:
@@ -95,7 +95,7 @@ def _container(message: Any) -> HookedContainer:
 
 
 def hook_service(hooks: RuntimeHooks) -> Service:
-    """The service over our port."""
+    """Return the service over our port."""
 
     def answered(method: Callable[[HookRequest], Awaitable[HookedContainer]]) -> Any:
         async def answer(message: Any) -> Any:
@@ -177,5 +177,5 @@ class GrpcHookSocket:
         return await serve_hooks(self._path, hooks)
 
     async def running(self) -> Sequence[RunningEnvironment]:
-        """Those of the container runtime. Raises HookError."""
+        """Return those of the container runtime. Raises HookError."""
         return () if self._runtime is None else await self._runtime.running()

@@ -93,7 +93,7 @@ class HookSocket(Protocol):
         ...
 
     async def running(self) -> Sequence[RunningEnvironment]:
-        """The containers that run now, with their environments.
+        """Return the containers that run now, with their environments.
 
         Raises HookError where the runtime cannot be asked.
         """

@@ -129,7 +129,7 @@ class _Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._rewrites = rewrites
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
-        """The handler of one call."""
+        """Return the handler of one call."""
         name = details.method
         rewrite = self._rewrites.get(name.replace("/runtime.v1alpha2.", "/runtime.v1."))
 
@@ -166,7 +166,7 @@ async def _each(messages: list[bytes]) -> AsyncIterator[bytes]:
 
 
 def _details(error: grpc.aio.AioRpcError) -> tuple[tuple[str, Any], ...]:
-    """What an error says besides its text, but for what gRPC itself writes."""
+    """Return what an error says besides its text, but for what gRPC itself writes."""
     return tuple((key, value) for key, value in error.trailing_metadata() or () if not key.startswith("grpc-"))
 
 
@@ -184,7 +184,7 @@ def _request(sandbox: Any, container: Any, asked: HookedContainer) -> HookReques
 
 
 def container_of(config: Any) -> HookedContainer:
-    """What a hook may change of a ContainerConfig."""
+    """Return what a hook may change of a ContainerConfig."""
     return HookedContainer(
         env={each.key: each.value for each in config.envs},
         args=tuple(config.args),

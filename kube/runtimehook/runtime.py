@@ -34,7 +34,7 @@ class ContainerRuntime:
         self._channel: grpc.aio.Channel | None = None
 
     async def running(self) -> list[RunningEnvironment]:
-        """The containers of pods that run now; one that ends meanwhile is left out.
+        """Return the containers of pods that run now; one that ends meanwhile is left out.
 
         Raises HookError.
         """
@@ -51,7 +51,7 @@ class ContainerRuntime:
         return found
 
     async def environment(self, container: str) -> Mapping[str, str] | None:
-        """What a container was created with; None for one that is not there, or whose runtime does not tell.
+        """Return what a container was created with; None for one that is not there, or whose runtime does not tell.
 
         Raises HookError where the runtime does not answer.
         """
@@ -65,14 +65,14 @@ class ContainerRuntime:
         return environment_in(status.info)
 
     async def container(self, identity: str) -> Any | None:
-        """A container by its id, running or not; None for one that is not there. Raises HookError."""
+        """Return a container by its id, running or not; None for one that is not there. Raises HookError."""
         wanted = cri.ContainerFilter(id=identity)
         request = cri.ListContainersRequest(filter=wanted)
         listed = await self._call("ListContainers", request, cri.ListContainersResponse)
         return listed.containers[0] if listed.containers else None
 
     async def sandbox(self, identity: str) -> Any:
-        """The status of a pod's sandbox: its metadata, labels and annotations. Raises HookError."""
+        """Return the status of a pod's sandbox: its metadata, labels and annotations. Raises HookError."""
         request = cri.PodSandboxStatusRequest(pod_sandbox_id=identity)
         return (await self._call("PodSandboxStatus", request, cri.PodSandboxStatusResponse)).status
 
@@ -100,7 +100,8 @@ class ContainerRuntime:
 
 
 def environment_in(info: Mapping[str, str]) -> Mapping[str, str] | None:
-    """The environment in a verbose status: of the OCI specification (``runtimeSpec``); None where it is not told."""
+    """Return the environment in a verbose status: of the OCI specification (``runtimeSpec``); None where it is not
+    told."""
     for text in info.values():
         try:
             entries: Sequence[str] = json.loads(text)["runtimeSpec"]["process"]["env"]

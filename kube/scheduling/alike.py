@@ -25,12 +25,12 @@ class SigningPlugin(Plugin, Protocol):
     else: not from other nodes, nor from what changes with time."""
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """That part of the pod."""
+        """Return that part of the pod."""
         ...
 
 
 def signature(plugins: Iterable[Plugin], pod: PodInfo) -> Hashable | None:
-    """What all these plugins go by; None where one of them does not sign."""
+    """Return what all these plugins go by; None where one of them does not sign."""
     signed: list[tuple[str, Hashable]] = []
     for plugin in plugins:
         sign = getattr(plugin, "sign", None)
@@ -49,7 +49,7 @@ class FoundOfNodes(Generic[T]):
         self._found: dict[str, tuple[NodeInfo, int, T]] = {}
 
     def each(self, nodes: Iterable[NodeInfo]) -> list[T | None]:
-        """What was found of each, None where nothing was since the node's books last changed."""
+        """Return what was found of each, None where nothing was since the node's books last changed."""
         known = self._found.get
         return [
             found[2]
@@ -71,7 +71,7 @@ class PodsAlike(Generic[T]):
         self._kinds: dict[Hashable, FoundOfNodes[T]] = {}
 
     def of(self, plugins: Sequence[Plugin], pod: PodInfo) -> FoundOfNodes[T] | None:
-        """What is known for pods like this one; None where the plugins go by more than they could sign."""
+        """Return what is known for pods like this one; None where the plugins go by more than they could sign."""
         sign = signature(plugins, pod)
         if sign is None:
             return None

@@ -33,7 +33,7 @@ class BareNode(Struct, eq=False):
     pod_limit: int = POD_LIMIT
 
     def fits(self, cpu_milli: int, memory_mib: int) -> bool:
-        """Whether there is so much of both, and a pod more may run here."""
+        """Return whether there is so much of both, and a pod more may run here."""
         return (
             cpu_milli <= self.cpu_milli - self.cpu_used
             and memory_mib <= self.memory_mib - self.memory_used
@@ -71,7 +71,7 @@ class BareNode(Struct, eq=False):
 
 
 def chosen(scores: Sequence[tuple[int, str]], rng: random.Random | None) -> str:
-    """The name with the highest score; equals by chance, or without any the first by name."""
+    """Return the name with the highest score; equals by chance, or without any the first by name."""
     highest = max(scores)[0]
     equals = [name for score, name in scores if score == highest]
     if len(equals) == 1:

@@ -35,7 +35,7 @@ class Attempt(Struct, frozen=True):
 
 
 def given_up(status: Status, node: str) -> Status:
-    """A refusal after the node was chosen, worded as that node's own; errors stay as they are."""
+    """Return a refusal after the node was chosen, worded as that node's own; errors stay as they are."""
     if not status.rejected:
         return status
     return Status(status.code, (messages.no_fit(1, {node: status}),), status.plugin)
@@ -108,7 +108,7 @@ def _failed(binder: Bind, failed: Exception) -> Status:
 
 
 async def _bound_pod(attempt: Attempt, kube: KubeApi) -> Object | None:
-    """The pod on the API when it is bound; None when it is not, or gone, or another of that name.
+    """Return the pod on the API when it is bound; None when it is not, or gone, or another of that name.
 
     Asks for as long as it takes: giving up room that a bound pod holds would fill it twice.
     """

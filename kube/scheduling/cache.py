@@ -64,7 +64,7 @@ class Cache:
 
     @staticmethod
     def _alike(old: PodInfo, new: PodInfo) -> bool:
-        """Whether only the status differs, so that no book changes."""
+        """Return whether only the status differs, so that no book changes."""
         return (
             old.requests == new.requests
             and old.ports == new.ports

@@ -59,7 +59,7 @@ class SchedulerConfig(Struct, frozen=True):
 
 
 def load_plugin(reference: str, arguments: Mapping[str, Any] = MappingProxyType({})) -> PluginFactory:
-    """The plugin factory that ``module:callable`` names: called with the handle and ``arguments`` by keyword.
+    """Return the plugin factory that ``module:callable`` names: called with the handle and ``arguments`` by keyword.
 
     Raises PluginDefinitionError, in one line, when there is no such thing.
     """
@@ -68,7 +68,7 @@ def load_plugin(reference: str, arguments: Mapping[str, Any] = MappingProxyType(
 
 
 def load_callable(reference: str, arguments: str) -> Callable[..., Any]:
-    """What ``module:callable`` names; ``arguments`` says in words what it is called with.
+    """Return what ``module:callable`` names; ``arguments`` says in words what it is called with.
 
     Raises PluginDefinitionError, in one line, when there is no such thing.
     """

@@ -28,7 +28,8 @@ Nominated = Callable[[str], Sequence[PodInfo]]
 
 
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """After how many feasible nodes the search ends (contract apiserver.md section 8); 0 percent is adaptive."""
+    """Return it after how many feasible nodes the search ends (contract apiserver.md section 8); 0 percent is
+    adaptive."""
     if nodes < MIN_FEASIBLE or percentage >= 100:
         return nodes
     share = percentage or max(5, 50 - nodes // 125)
@@ -47,7 +48,7 @@ class Found(Struct):
 
 
 def check(filters: Sequence[tuple[str, FilterCall]], state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
-    """The first refusal of one node, or SUCCESS."""
+    """Return the first refusal of one node, or SUCCESS."""
     for name, call in filters:
         status = call(state, pod, node)
         if status is not SUCCESS and not status.ok:
@@ -58,7 +59,8 @@ def check(filters: Sequence[tuple[str, FilterCall]], state: CycleState, pod: Pod
 def check_beside_nominated(
     points: ExtensionPoints, state: CycleState, pod: PodInfo, node: NodeInfo, nominated: Nominated
 ) -> Status:
-    """As ``check``, but the pod must fit with and without the pods nominated here that are no less important."""
+    """Return it as ``check``, but the pod must fit with and without the pods nominated here that are no less
+    important."""
     filters = points.filters(state)
     others = [o for o in nominated(node.name) if o.priority >= pod.priority and o.uid not in (pod.uid, *node.pods)]
     if others:
@@ -159,14 +161,14 @@ class Decider:
 def best(
     points: ExtensionPoints, state: CycleState, pod: PodInfo, feasible: Sequence[NodeInfo], rng: random.Random
 ) -> str:
-    """The node to take: the only one, or the best scored; ties as the profile says."""
+    """Return the node to take: the only one, or the best scored; ties as the profile says."""
     if len(feasible) == 1:
         return feasible[0].name
     return choose(points.scores(state, pod, feasible), points.profile.ties, rng)
 
 
 def choose(scores: Mapping[str, int], ties: TieBreak, rng: random.Random) -> str:
-    """One of the nodes with the highest score."""
+    """Return one of the nodes with the highest score."""
     highest = max(scores.values())
     equals = [node for node, score in scores.items() if score == highest]
     if len(equals) == 1:

@@ -39,7 +39,7 @@ class ExtenderSettings(Struct, frozen=True):
 
 
 def settings_of(config: Mapping[str, Any]) -> ExtenderSettings:
-    """The settings of an entry as KubeSchedulerConfiguration has it."""
+    """Return the settings of an entry as KubeSchedulerConfiguration has it."""
     return ExtenderSettings(
         url_prefix=str(config["urlPrefix"]).rstrip("/"),
         filter_verb=str(config.get("filterVerb", "")),
@@ -66,7 +66,8 @@ class SchedulerExtender:
         self._post = post
 
     def manages(self, pod: PodInfo) -> bool:
-        """Whether such a pod is sent there: one that asks for a managed resource, or any where none is managed."""
+        """Return whether such a pod is sent there: one that asks for a managed resource, or any where none is
+        managed."""
         managed = self.settings.managed_resources
         return not managed or any(pod.request(name) for name in managed)
 

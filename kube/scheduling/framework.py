@@ -147,12 +147,13 @@ class Handle(Protocol):
         ...
 
     def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
-        """The shared informer of a resource; nothing is scheduled before it has synced. Ask in the constructor."""
+        """Return the shared informer of a resource; nothing is scheduled before it has synced. Ask in the
+        constructor."""
         ...
 
     def late_informer(self, resource: Resource, needed_by: Callable[[PodInfo], bool]) -> Informer:
-        """The shared informer of a resource that few pods need: it starts with the first that does, and no such pod is
-        queued before it has synced. Ask in the constructor."""
+        """Return the shared informer of a resource that few pods need: it starts with the first that does, and no such
+        pod is queued before it has synced. Ask in the constructor."""
         ...
 
     def waiting(self) -> Sequence[WaitingPod]:
@@ -160,7 +161,7 @@ class Handle(Protocol):
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
-        """The pod held at Permit with that uid."""
+        """Return the pod held at Permit with that uid."""
         ...
 
     def activate(self, uids: Iterable[str]) -> None:

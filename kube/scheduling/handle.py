@@ -43,11 +43,11 @@ class ProfileHandle:
         return self._scheduler.cache.with_anti_affinity
 
     def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
-        """The shared informer of a resource."""
+        """Return the shared informer of a resource."""
         return self._scheduler.informer(resource, namespace)
 
     def late_informer(self, resource: Resource, needed_by: Callable[[PodInfo], bool]) -> Informer:
-        """The shared informer of a resource that few pods need."""
+        """Return the shared informer of a resource that few pods need."""
         return self._scheduler.late_informer(resource, needed_by)
 
     def waiting(self) -> Sequence[WaitingPod]:
@@ -55,7 +55,7 @@ class ProfileHandle:
         return [pod for pod in self._scheduler.waiting.values() if pod.held_by]
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
-        """One of them, or one about to be asked."""
+        """Return one of them, or one about to be asked."""
         return self._scheduler.waiting.get(uid)
 
     def activate(self, uids: Iterable[str]) -> None:

@@ -49,13 +49,13 @@ class LateInformers:
         return resource in self._made
 
     def informer(self, resource: Resource, needed_by: NeededBy) -> Informer:
-        """The informer of a resource, shared by all that ask for it."""
+        """Return the informer of a resource, shared by all that ask for it."""
         if resource not in self._made:
             self._made[resource] = self._make(resource)
         return self._groups.setdefault(needed_by, _Group()).informers.setdefault(resource, self._made[resource])
 
     def keep(self, pod: PodInfo) -> bool:
-        """Whether the pod has to wait; then it is kept, in place of what was kept of it."""
+        """Return whether the pod has to wait; then it is kept, in place of what was kept of it."""
         missing = [group for needs, group in self._groups.items() if not group.filled and needs(pod)]
         for group in missing:
             if not group.started:

@@ -21,12 +21,12 @@ NO_STATE = "not found"
 
 
 def not_found(kind: str, name: str) -> str:
-    """What upstream's listers say of an object that is not there; ``kind`` in lower case, with its group."""
+    """Return what upstream's listers say of an object that is not there; ``kind`` in lower case, with its group."""
     return f'{kind} "{name}" not found'
 
 
 def narrowed(plugins: list[str]) -> str:
-    """Why nodes that PreFilter left out cannot be had."""
+    """Return why nodes that PreFilter left out cannot be had."""
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
 
 
@@ -46,7 +46,7 @@ def preempting(scheduler_name: str) -> str:
 
 
 def no_fit(total: int, refusals: Mapping[str, Status], *, pre_filter: str = "", post_filter: str = "") -> str:
-    """Why none of ``total`` nodes will do: reasons counted and sorted as text, or PreFilter's alone."""
+    """Return why none of ``total`` nodes will do: reasons counted and sorted as text, or PreFilter's alone."""
     message = f"0/{total} nodes are available:"
     if pre_filter:
         message += f" {pre_filter}."

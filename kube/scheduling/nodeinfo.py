@@ -99,7 +99,7 @@ class NodeInfo:
         return self.allocatable.get(resource, 0) - held
 
     def port_taken(self, port: Port) -> bool:
-        """Whether a host port clashes with one in use; 0.0.0.0 clashes with every address."""
+        """Return whether a host port clashes with one in use; 0.0.0.0 clashes with every address."""
         if not self.ports:
             return False
         return port in self.ports or any(
@@ -116,7 +116,7 @@ class NodeInfo:
 
 
 def matters(old: Object, new: Object) -> bool:
-    """Whether a node's change is more than a heartbeat."""
+    """Return whether a node's change is more than a heartbeat."""
     for part in ("labels", "annotations"):
         if old["metadata"].get(part) != new["metadata"].get(part):
             return True

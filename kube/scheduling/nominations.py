@@ -31,7 +31,7 @@ class Nominations:
             self._pods[node].pop(uid)
 
     def node_of(self, uid: str) -> str:
-        """The node the pod waits for, or ""."""
+        """Return the node the pod waits for, or ""."""
         return self._node.get(uid, "")
 
     def on(self, node: str) -> Sequence[PodInfo]:

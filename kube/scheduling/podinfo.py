@@ -37,7 +37,7 @@ DEFAULT_MEMORY = 200 * 1024 * 1024
 
 @lru_cache(maxsize=4096)
 def amount(resource: str, quantity: str | int | float) -> int:
-    """A quantity in the scheduler's units.
+    """Return a quantity in the scheduler's units.
 
     Raises ValueError when the text is not a quantity.
     """
@@ -94,7 +94,7 @@ class PodInfo(Struct, frozen=True, eq=False):
     """Keys of the resource claims that it names, in its spec or as made for it."""
 
     def request(self, resource: str) -> int:
-        """The pod's request of one resource; 0 when it asks for none."""
+        """Return the pod's request of one resource; 0 when it asks for none."""
         return self.requests.get(resource, 0)
 
     @property
@@ -157,12 +157,12 @@ _NO_CLAIMS: frozenset[str] = frozenset()
 
 
 def _asks_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether these are the very same parts: a write keeps those that it does not touch."""
+    """Return whether these are the very same parts: a write keeps those that it does not touch."""
     return all(old.get(part) is new.get(part) for part in ("containers", "initContainers", "overhead", "resources"))
 
 
 def _requests(pod: Object) -> tuple[dict[str, int], dict[str, int]]:
-    """What the pod asks, and what scoring takes it to ask (cpu and memory, with defaults)."""
+    """Return what the pod asks, and what scoring takes it to ask (cpu and memory, with defaults)."""
     named, containers = pod_amounts(pod, amounts), list(containers_of(pod))
     asked = {resource: number for resource, number in named.items() if number}
     if not containers:

@@ -15,7 +15,7 @@ FIELD_MANAGER = "kube-scheduler"
 def status_patch(
     pod: Object, *, condition: Mapping[str, Any] | None = None, nominated: str | None = None
 ) -> dict[str, Any]:
-    """The strategic merge patch; ``nominated`` "" removes it, None leaves it.
+    """Return the strategic merge patch; ``nominated`` "" removes it, None leaves it.
 
     The uid in it makes the server refuse (409) a pod replaced under the same name.
     """

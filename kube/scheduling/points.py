@@ -81,7 +81,7 @@ class ExtensionPoints:
             raise ProfileError(f"profile {profile.scheduler_name!r}: no plugin binds; add DefaultBinder")
 
     def _weighted(self, scorers: list[Score]) -> list[tuple[Score, int, Normalize | None]]:
-        """The plugins that score, with their weights, and again where they normalise."""
+        """Return the plugins that score, with their weights, and again where they normalise."""
         weights = self.profile.score_weights
         if weights is None:
             weights = {plugin.name: int(getattr(plugin, "weight", 1)) for plugin in scorers}
@@ -97,7 +97,7 @@ class ExtensionPoints:
         ]
 
     def may_queue(self, pod: PodInfo) -> Status:
-        """The first PreEnqueue refusal, or SUCCESS."""
+        """Return the first PreEnqueue refusal, or SUCCESS."""
         for plugin in self.pre_enqueue:
             status = plugin.pre_enqueue(pod)
             if not status.ok:
@@ -129,15 +129,15 @@ class ExtensionPoints:
         return (Status(nodes=nodes) if refused.ok else refused), narrowed_by
 
     def filters(self, state: CycleState) -> list[tuple[str, FilterCall]]:
-        """The filters that matter for this pod."""
+        """Return the filters that matter for this pod."""
         skipped = state.skip_filter
         return [(plugin.name, plugin.filter) for plugin in self.filter if plugin.name not in skipped]
 
     def verdicts(
         self, state: CycleState, pod: PodInfo
     ) -> tuple[FoundOfNodes[Status] | None, list[tuple[str, FilterCall]], list[tuple[str, FilterCall]]]:
-        """What the first of these filters said of nodes for pods like this one, None where the very first goes by more
-        than pod and node; those filters, and the others, which are asked each time."""
+        """Return what the first of these filters said of nodes for pods like this one, None where the very first goes
+        by more than pod and node; those filters, and the others, which are asked each time."""
         skipped = state.skip_filter
         plugins = [plugin for plugin in self.filter if plugin.name not in skipped]
         signing = list(takewhile(lambda plugin: _provides(plugin, SigningPlugin), plugins))
@@ -182,7 +182,8 @@ class ExtensionPoints:
     def _alone(
         self, scorers: Sequence[tuple[Score, int]], state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]
     ) -> dict[str, int]:
-        """The weighted sum of those whose score of a node follows from pod and node: asked again where that changed."""
+        """Return the weighted sum of those whose score of a node follows from pod and node: asked again where that
+        changed."""
         known = self._own_scores.of([scorer for scorer, _ in scorers], pod)
         assert known is not None
         total: dict[str, int] = {}
@@ -208,8 +209,8 @@ def _check_range(scorer: Score, scores: Mapping[str, int]) -> None:
 
 
 def _provides(plugin: Plugin, point: type) -> bool:
-    """What ``isinstance`` says of a runtime-checkable Protocol, which collects the members anew for every plugin: with
-    twenty plugins and fourteen points that was a tenth of a short run."""
+    """Return what ``isinstance`` says of a runtime-checkable Protocol, which collects the members anew for every
+    plugin: with twenty plugins and fourteen points that was a tenth of a short run."""
     return all(getattr(plugin, member, None) is not None for member in _members(point))
 
 

@@ -27,7 +27,7 @@ def importance(pod: PodInfo) -> tuple[int, str, str]:
 
 
 def candidates_wanted(nodes: int) -> int:
-    """After how many candidates the search ends: a tenth of the nodes, at least 100."""
+    """Return it after how many candidates the search ends: a tenth of the nodes, at least 100."""
     return min(nodes, max(nodes * MIN_CANDIDATES_PERCENT // 100, MIN_CANDIDATES))
 
 
@@ -41,8 +41,8 @@ def spare(victims: Iterable[PodInfo], fits_with: Callable[[PodInfo], bool]) -> t
 
 
 def pick(candidates: Sequence[Candidate]) -> Candidate:
-    """The node where preemption hurts least: lowest highest priority, smallest sum of priorities, fewest victims,
-    whose most important ones started latest; then the first.
+    """Return the node where preemption hurts least: lowest highest priority, smallest sum of priorities, fewest
+    victims, whose most important ones started latest; then the first.
 
     The sum is over priorities shifted to be positive, as upstream does, so that fewer negative ones do not win.
     """
@@ -64,7 +64,7 @@ def _earliest_start(candidate: Candidate) -> str:
 
 
 def going_by_preemption(pod: PodInfo) -> bool:
-    """Whether the pod is terminating because a scheduler preempted it."""
+    """Return whether the pod is terminating because a scheduler preempted it."""
     if not pod.deleting:
         return False
     condition = condition_of(pod.pod, "DisruptionTarget")

@@ -168,7 +168,7 @@ class Queue:
     # ------------------------------------------------------------------------------------------------------- popping
 
     async def pop(self) -> Entry:
-        """The next pod to decide; waits for one."""
+        """Return the next pod to decide; waits for one."""
         while True:
             entry = self.pop_now()
             if entry is not None:
@@ -177,7 +177,7 @@ class Queue:
             await self._filled.wait()
 
     def pop_now(self) -> Entry | None:
-        """The next pod to decide; None where there is none."""
+        """Return the next pod to decide; None where there is none."""
         entry = self._next()
         return None if entry is None else self._take(entry)
 
@@ -231,7 +231,7 @@ class Queue:
         self._back_off(entry, backoff_s(entry.errors, self._config), early=False)
 
     def _missed(self, entry: Entry) -> bool:
-        """Whether a change that may matter came while the pod was away."""
+        """Return whether a change that may matter came while the pod was away."""
         if entry.since == self._changes:
             return False
         return any(
@@ -261,7 +261,7 @@ class Queue:
                 self._wake(entry)
 
     def _wakes_of(self, entry: Entry, resource: Resource, action: Action) -> list[Wake]:
-        """What of a change of that kind may help the pod; any change a pod that no plugin refused."""
+        """Return what of a change of that kind may help the pod; any change a pod that no plugin refused."""
         if not entry.refused_by:
             return [Wake(resource)]
         return [
@@ -285,8 +285,8 @@ class Queue:
                 self._activate(entry)
 
     def _goes_round(self, entry: Entry) -> bool:
-        """Whether pods keep waking each other while no time passes: then they wait for their back-off after all. Where
-        calls take time what they do not know yet comes meanwhile."""
+        """Return whether pods keep waking each other while no time passes: then they wait for their back-off after all.
+        Where calls take time what they do not know yet comes meanwhile."""
         return entry.repeats >= _REPEATS and entry.failed_s == self._now()
 
     def _wake(self, entry: Entry) -> None:
@@ -309,7 +309,7 @@ class Queue:
         self._filled.set()
 
     def _admitted(self, entry: Entry) -> bool:
-        """Whether PreEnqueue lets it in; where not it is held."""
+        """Return whether PreEnqueue lets it in; where not it is held."""
         status = self._may_queue(entry.pod)
         if status.ok:
             return True
@@ -330,6 +330,6 @@ class Queue:
 
 
 def _same_claims(old: PodInfo, new: PodInfo) -> bool:
-    """Whether the same resource claims were made for the pod as before."""
+    """Return whether the same resource claims were made for the pod as before."""
     before, after = ((pod.pod.get("status") or {}).get("resourceClaimStatuses") for pod in (old, new))
     return bool(before == after)

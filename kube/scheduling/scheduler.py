@@ -137,7 +137,7 @@ class Scheduler:
             self._context.log.warning("scheduler: %s", failed)
 
     def informer(self, resource: Resource, namespace: str | None = None) -> Informer:
-        """The shared informer, made when first asked for."""
+        """Return the shared informer, made when first asked for."""
         key = (resource, namespace)
         if key not in self._informers:
             if self._tasks is not None:
@@ -148,7 +148,7 @@ class Scheduler:
         return self._informers[key]
 
     def late_informer(self, resource: Resource, needed_by: NeededBy) -> Informer:
-        """The shared informer of a resource that only such pods need."""
+        """Return the shared informer of a resource that only such pods need."""
         if self._tasks is not None:
             raise ProfileError(
                 f"informer of {resource.plural}: too late: plugins must request it in their constructors"

@@ -9,7 +9,8 @@ MAX_SCORE = 100
 
 
 def spread_out(scores: Mapping[str, int], *, reverse: bool = False) -> dict[str, int]:
-    """In proportion to the largest (upstream helper.DefaultNormalizeScore); reversed, the largest gets 0."""
+    """Return them in proportion to the largest (upstream helper.DefaultNormalizeScore); reversed, the largest gets
+    0."""
     largest = max(scores.values(), default=0)
     if largest == 0:
         return dict.fromkeys(scores, MAX_SCORE if reverse else 0)

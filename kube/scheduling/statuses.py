@@ -20,7 +20,7 @@ SAME = ("status", "reason", "message", "observedGeneration")
 
 
 def scheduled_false(pod: Object, reason: str, message: str, now_s: float) -> dict[str, Any]:
-    """The condition as kube-scheduler words it; ``reason`` is Unschedulable or SchedulerError."""
+    """Return the condition as kube-scheduler words it; ``reason`` is Unschedulable or SchedulerError."""
     known = condition_of(pod, "PodScheduled")
     changed = timestamp(now_s)
     if known is not None and known.get("status") == "False":
@@ -40,7 +40,7 @@ def scheduled_false(pod: Object, reason: str, message: str, now_s: float) -> dic
 
 
 def differs(pod: Object, condition: Mapping[str, Any]) -> bool:
-    """Whether the pod does not say this yet."""
+    """Return whether the pod does not say this yet."""
     known = condition_of(pod, str(condition["type"]))
     return known is None or any(known.get(key) != condition.get(key) for key in SAME)
 

@@ -85,7 +85,7 @@ def wait(timeout_s: float) -> Status:
 
 
 def failed(point: str, plugin: str, status: Status) -> Status:
-    """A status that is no decision, worded as upstream's runtime does with what a plugin could not decide."""
+    """Return a status that is no decision, worded as upstream's runtime does with what a plugin could not decide."""
     if status.rejected:
         return status.by(plugin)
     return Status(Code.ERROR, (f"{point}: {status.message}",), plugin)
@@ -102,7 +102,7 @@ class CycleState:
         self.skip_score: frozenset[str] = frozenset()
 
     def clone(self) -> CycleState:
-        """A copy for "what if": values that have a ``clone()`` are cloned, others shared."""
+        """Return a copy for "what if": values that have a ``clone()`` are cloned, others shared."""
         other = CycleState()
         other.data = {k: v.clone() if hasattr(v, "clone") else v for k, v in self.data.items()}
         other.skip_filter, other.skip_score = self.skip_filter, self.skip_score

@@ -62,7 +62,7 @@ class PodAtPermit:
 
 
 def go_duration(span_s: float) -> str:
-    """A span as Go prints it: 1m30s, 15m0s, 0.5s."""
+    """Return a span as Go prints it: 1m30s, 15m0s, 0.5s."""
     minutes, seconds = divmod(span_s, 60)
     hours, minutes = divmod(int(minutes), 60)
     text = f"{seconds:g}s"

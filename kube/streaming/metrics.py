@@ -15,7 +15,7 @@ class UsageSource(Protocol):
     """A kubelet, as far as it is asked here."""
 
     def usage(self) -> Sequence[PodUsage]:
-        """What its pods use."""
+        """Return what its pods use."""
         ...
 
 
@@ -24,7 +24,7 @@ SourceOf = Callable[[str], UsageSource | None]
 
 
 def node_metrics(nodes: Iterable[Object], kubelet_of: SourceOf, now: float) -> list[Object]:
-    """Of each node whose kubelet answers."""
+    """Return those of each node whose kubelet answers."""
     found = []
     for node in nodes:
         kubelet = kubelet_of(name_of(node))
@@ -35,7 +35,7 @@ def node_metrics(nodes: Iterable[Object], kubelet_of: SourceOf, now: float) -> l
 
 
 def pod_metrics(pods: Iterable[Object], kubelet_of: SourceOf, now: float) -> list[Object]:
-    """Of each pod that a kubelet knows containers of."""
+    """Return those of each pod that a kubelet knows containers of."""
     wanted = {(namespace_of(pod), name_of(pod)): pod for pod in pods}
     used: dict[tuple[str, str], PodUsage] = {}
     for node in sorted({node_name_of(pod) for pod in wanted.values()} - {""}):
@@ -50,12 +50,12 @@ def pod_metrics(pods: Iterable[Object], kubelet_of: SourceOf, now: float) -> lis
 
 
 def listed(kind: str, items: Sequence[Object]) -> Object:
-    """The list of them."""
+    """Return the list of them."""
     return {"kind": f"{kind}List", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
 
 
 def one(kind: str, items: Iterable[Object], name: str) -> Object | None:
-    """The one of that name."""
+    """Return the one of that name."""
     found = next((each for each in items if name_of(each) == name), None)
     return None if found is None else {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", **found}
 

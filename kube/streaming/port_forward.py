@@ -34,7 +34,7 @@ class _Client(Protocol):
 
 
 async def forward(client: _Client, dial: Dial, port: int, whose: str) -> str:
-    """One connection through, until both sides have ended. Returns the error for the client, "" for none."""
+    """Return one connection through, until both sides have ended. Returns the error for the client, "" for none."""
     try:
         reader, writer = await dial(port)
     except OSError as error:

@@ -37,7 +37,7 @@ class SpdyStandardStreams:
         self._resizing = asyncio.ensure_future(self._resize()) if "resize" in streams else None
 
     async def read(self) -> bytes:
-        """The stream ``stdin``."""
+        """Return the stream ``stdin``."""
         stdin = self._streams.get("stdin")
         return b"" if stdin is None else await stdin.read()
 
@@ -48,7 +48,7 @@ class SpdyStandardStreams:
             await target.write(data)
 
     async def resized(self) -> TerminalSize | None:
-        """The stream ``resize``."""
+        """Return the stream ``resize``."""
         return None if self._resizing is None else await self._sizes.get()
 
     async def _resize(self) -> None:

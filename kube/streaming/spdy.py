@@ -35,7 +35,7 @@ class ByteWire(Protocol):
     """What carries the bytes: a connection after its upgrade, or a tunnel in a WebSocket."""
 
     async def read(self) -> bytes:
-        """What came; empty at the end."""
+        """Return what came; empty at the end."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -59,7 +59,7 @@ class SpdyStream:
         self.was_reset = False
 
     async def read(self) -> bytes:
-        """What the client sends; empty at its end."""
+        """Return what the client sends; empty at its end."""
         return await self.inbox.get()
 
     async def write(self, data: bytes) -> None:

@@ -72,7 +72,7 @@ class FrameReader:
         self._unpack = zlib.decompressobj(zdict=DICTIONARY)
 
     def feed(self, data: bytes) -> Iterator[ControlFrame | SpdyData]:
-        """The frames that are complete now.
+        """Yield the frames that are complete now.
 
         Raises SpdyError.
         """
@@ -149,17 +149,17 @@ class FrameWriter:
 
 
 def data_frame(stream: int, data: bytes, flags: int = 0) -> bytes:
-    """Bytes of a stream."""
+    """Return bytes of a stream."""
     return struct.pack(">II", stream, flags << 24 | len(data)) + data
 
 
 def reset_frame(stream: int, status: int) -> bytes:
-    """The sudden end of a stream."""
+    """Return the sudden end of a stream."""
     return _control(RST_STREAM, struct.pack(">II", stream, status))
 
 
 def ping_frame(number: int) -> bytes:
-    """A ping, or the answer to one."""
+    """Return a ping, or the answer to one."""
     return _control(PING, struct.pack(">I", number))
 
 

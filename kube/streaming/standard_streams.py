@@ -41,7 +41,7 @@ class StandardStreams(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """What comes next on standard input; empty at its end."""
+        """Return what comes next on standard input; empty at its end."""
         ...
 
     async def write(self, stream: int, data: bytes) -> None:
@@ -49,7 +49,7 @@ class StandardStreams(Protocol):
         ...
 
     async def resized(self) -> TerminalSize | None:
-        """The next size of the client's terminal; None when none will follow."""
+        """Return the next size of the client's terminal; None when none will follow."""
         ...
 
 
@@ -85,7 +85,7 @@ class Inbox:
         self._changed.set()
 
     async def get(self) -> bytes:
-        """The next chunk; empty at the end."""
+        """Return the next chunk; empty at the end."""
         while not self._chunks and not self._ended:
             await self._change()
         if not self._chunks:
@@ -131,7 +131,7 @@ class TerminalSizes:
         self._changed.set()
 
     async def get(self) -> TerminalSize | None:
-        """The next one."""
+        """Return the next one."""
         while not self._sizes and not self._ended:
             self._changed.clear()
             await self._changed.wait()
@@ -152,7 +152,7 @@ def _size(found: Any) -> TerminalSize | None:
 
 
 def exit_status(code: int) -> Mapping[str, Any]:
-    """The end of a command as a Status (cri/streaming/remotecommand/exec.go)."""
+    """Return the end of a command as a Status (cri/streaming/remotecommand/exec.go)."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {
@@ -165,7 +165,7 @@ def exit_status(code: int) -> Mapping[str, Any]:
 
 
 def refusal_status(text: str) -> Mapping[str, Any]:
-    """A command that could not be started, as a Status."""
+    """Return a command that could not be started, as a Status."""
     return {
         "metadata": {},
         "status": "Failure",

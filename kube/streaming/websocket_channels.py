@@ -41,7 +41,7 @@ class Messages(Protocol):
         ...
 
     async def receive(self) -> bytes | None:
-        """The next message, text in UTF-8; None when there is none any more."""
+        """Return the next message, text in UTF-8; None when there is none any more."""
         ...
 
     async def send(self, data: bytes, *, text: bool = False) -> None:

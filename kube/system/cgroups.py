@@ -9,6 +9,6 @@ _POD = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})")
 
 
 def pod_of_cgroup(text: str) -> str:
-    """The uid of the pod to which a process with that ``/proc/PID/cgroup`` belongs; "" for one of no pod."""
+    """Return the uid of the pod to which a process with that ``/proc/PID/cgroup`` belongs; "" for one of no pod."""
     found = _POD.search(text)
     return found[1].replace("_", "-") if found else ""

@@ -32,7 +32,7 @@ class Command(Struct, frozen=True):
     examples: tuple[str, ...] = ()
 
     def help(self) -> str:
-        """What ``--help`` prints."""
+        """Return what ``--help`` prints."""
         parts = [f"Usage: mews {self.name} {self.usage}".rstrip(), f"  {self.summary}"]
         if self.options:
             width = max(map(len, self.options))

@@ -11,7 +11,7 @@ from mews.kube.system.statistics import interval
 def compared(
     name: str, values: Sequence[float], *, paper: float | None = None, measured: float | None = None
 ) -> Comparison:
-    """The mean of several runs with its 95 % interval; one run has none, and no run no mean."""
+    """Return the mean of several runs with its 95 % interval; one run has none, and no run no mean."""
     if len(values) < 2:
         return Comparison(name, values[0] if values else None, paper, measured)
     mean, low, high = interval(values)
@@ -35,7 +35,7 @@ def report(experiment: Experiment, tables: Tables, seeds: Mapping[str, range]) -
 
 
 def picked(rows: Iterable[Row], **wanted: object) -> list[Row]:
-    """The rows with these values."""
+    """Return the rows with these values."""
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 

@@ -20,7 +20,7 @@ class ConfiguredSystem(Struct, frozen=True):
     names: Mapping[str, str] = field(default_factory=dict)
 
     def components(self) -> Iterator[tuple[str, Component]]:
-        """The components that the options let run, each with its name in this stack."""
+        """Yield the components that the options let run, each with its name in this stack."""
         for component in self.system.components:
             if component.wanted(self.options):
                 yield self.names.get(component.name, component.name), component
@@ -32,7 +32,7 @@ class ConfiguredSystem(Struct, frozen=True):
 
 
 def provider_id_of(node: str, systems: Iterable[ConfiguredSystem]) -> str:
-    """The providerID that a system of the stack gives to that node; "" where none does."""
+    """Return the providerID that a system of the stack gives to that node; "" where none does."""
     found = (each.system.provider_ids(each.configuration).get(node, "") for each in systems)
     return next(filter(None, found), "")
 

@@ -42,7 +42,7 @@ ON_NODE: Mapping[str, Any] = {
 
 
 def rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Rule:
-    """A rule for resources of one API group ("" is the core group)."""
+    """Return a rule for resources of one API group ("" is the core group)."""
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 

@@ -18,7 +18,7 @@ Tables = Mapping[str, Sequence[Row]]
 
 
 def first_seeds(count: int) -> range:
-    """The seeds 1 to that number."""
+    """Return the seeds 1 to that number."""
     return range(1, count + 1)
 
 

@@ -71,7 +71,7 @@ class Facility(Struct, frozen=True):
     foreign: frozenset[str] = frozenset()
 
     def chosen_nodes(self, chosen: Sequence[str] | None) -> tuple[str, ...]:
-        """The nodes' names: all of them, or those that a system's option ``nodes`` names by their hosts.
+        """Return the nodes' names: all of them, or those that a system's option ``nodes`` names by their hosts.
 
         Raises ValueError for a host that none has.
         """

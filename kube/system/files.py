@@ -15,26 +15,26 @@ class FileTree(Protocol):
     """A host's files below its root; paths like ``sys/bus/pci/devices``."""
 
     def hardware_version(self) -> int | None:
-        """A number that is another one once any file of a device or its driver has changed (those of processes do not
-        count); None where nobody counts."""
+        """Return a number that is another one once any file of a device or its driver has changed (those of processes
+        do not count); None where nobody counts."""
         ...
 
     async def read(self, path: str) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises OSError.
         """
         ...
 
     async def names(self, path: str) -> Sequence[str]:
-        """A folder's names, sorted.
+        """Return a folder's names, sorted.
 
         Raises OSError.
         """
         ...
 
     async def target(self, path: str) -> str:
-        """What a symbolic link points to.
+        """Return what a symbolic link points to.
 
         Raises OSError.
         """
@@ -58,15 +58,15 @@ class FolderTree:
         """Nobody counts the changes of a real folder."""
 
     async def read(self, path: str) -> bytes:
-        """A file's content. Raises OSError."""
+        """Return a file's content. Raises OSError."""
         return await asyncio.to_thread((self._root / path).read_bytes)
 
     async def names(self, path: str) -> Sequence[str]:
-        """A folder's names, sorted. Raises OSError."""
+        """Return a folder's names, sorted. Raises OSError."""
         return await asyncio.to_thread(lambda: sorted(entry.name for entry in (self._root / path).iterdir()))
 
     async def target(self, path: str) -> str:
-        """What a symbolic link points to. Raises OSError."""
+        """Return what a symbolic link points to. Raises OSError."""
         return await asyncio.to_thread(os.readlink, self._root / path)
 
     async def write(self, path: str, text: str) -> None:

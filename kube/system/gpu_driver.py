@@ -29,7 +29,7 @@ class GpuDriver(Protocol):
     """One host's NVIDIA driver. ``bdf`` is a PCI address as sysfs writes it: ``0000:44:00.0``."""
 
     async def persistence(self, bdf: str) -> bool:
-        """Whether persistence mode is on.
+        """Return whether persistence mode is on.
 
         Raises DriverRefusalError.
         """
@@ -43,14 +43,14 @@ class GpuDriver(Protocol):
         ...
 
     async def divided(self) -> frozenset[str]:
-        """The addresses of the GPUs in MIG mode.
+        """Return the addresses of the GPUs in MIG mode.
 
         Raises DriverRefusalError.
         """
         ...
 
     async def draining(self, bdf: str) -> bool:
-        """Whether the GPU is being drained.
+        """Return whether the GPU is being drained.
 
         Raises DriverRefusalError.
         """
@@ -86,7 +86,7 @@ class NvidiaSmi:
         self._env = dict(env or {})
 
     async def persistence(self, bdf: str) -> bool:
-        """Whether persistence mode is on. Raises DriverRefusalError."""
+        """Return whether persistence mode is on. Raises DriverRefusalError."""
         answer = await self._run("-i", bdf, "--query-gpu=persistence_mode", "--format=csv,noheader")
         return answer.strip() == "Enabled"
 
@@ -95,14 +95,14 @@ class NvidiaSmi:
         await self._run("-i", bdf, "-pm", str(int(on)))
 
     async def divided(self) -> frozenset[str]:
-        """The addresses of the GPUs in MIG mode. Raises DriverRefusalError."""
+        """Return the addresses of the GPUs in MIG mode. Raises DriverRefusalError."""
         rows = await self._run("--query-gpu=pci.bus_id,mig.mode.current", "--format=csv,noheader")
         words = [[word.strip() for word in row.split(",")] for row in rows.splitlines()]
         # Its addresses have eight digits of domain, sysfs' have four.
         return frozenset(row[0].lower().removeprefix("0000") for row in words if row[1:] == ["Enabled"])
 
     async def draining(self, bdf: str) -> bool:
-        """Whether the GPU is being drained. Raises DriverRefusalError."""
+        """Return whether the GPU is being drained. Raises DriverRefusalError."""
         return (await self._run("drain", "-p", bdf, "-q")).rstrip().endswith("is: draining.")
 
     async def set_draining(self, bdf: str, on: bool) -> None:
@@ -153,5 +153,5 @@ class NvidiaSmi:
 
 
 def _why(lines: Sequence[str]) -> str:
-    """The last line that says something of the cause."""
+    """Return the last line that says something of the cause."""
     return next((line for line in reversed(lines) if line and not line.startswith("Terminating early")), "")

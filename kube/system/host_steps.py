@@ -76,7 +76,7 @@ class HostSteps:
         self._finder = SysfsConfirm(tree)
 
     async def find(self, uuid: str) -> HostPlace | None:
-        """Where the device is, None while the host does not have it."""
+        """Return where the device is, None while the host does not have it."""
         await self._tree.names(PCI)  # A host whose files are not there says nothing of its devices.
         try:
             bdf = await self._finder.address(uuid)
@@ -103,7 +103,7 @@ class HostSteps:
         return None
 
     async def divisible(self, uuids: Collection[str]) -> dict[str, tuple[str, bool]]:
-        """Those of the devices that MIG can divide, by the driver's files (MIG User Guide, "Device Nodes and
+        """Return those of the devices that MIG can divide, by the driver's files (MIG User Guide, "Device Nodes and
         Capabilities"): UUID -> their address, and whether they have GPU instances."""
         try:
             names = await self._tree.names(CAPABILITIES)
@@ -124,7 +124,7 @@ class HostSteps:
         return found
 
     async def in_mig_mode(self) -> frozenset[str]:
-        """The addresses of the GPUs in MIG mode, as the driver says; none where nothing makes its calls.
+        """Return the addresses of the GPUs in MIG mode, as the driver says; none where nothing makes its calls.
 
         Raises DriverRefusalError.
         """
@@ -136,7 +136,7 @@ class HostSteps:
     # Out
 
     async def persistence(self, place: HostPlace) -> bool:
-        """Whether persistence mode is on; where nobody can say it is not."""
+        """Return whether persistence mode is on; where nobody can say it is not."""
         if self._driver is None or place.driver != "nvidia":
             return False
         try:
@@ -168,7 +168,7 @@ class HostSteps:
             await asyncio.sleep(_LOOK_S)
 
     async def holders(self, place: HostPlace) -> list[str]:
-        """Who has the device node open, as ``fuser`` finds them: ``name (pid N)``."""
+        """Return who has the device node open, as ``fuser`` finds them: ``name (pid N)``."""
         if place.minor is None:
             return []
         node = f"/nvidia{place.minor}"

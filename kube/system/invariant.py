@@ -79,19 +79,20 @@ class RunState(Protocol):
     """What is known of a run at the moment that is judged. Times are seconds of the journal."""
 
     def bound_s(self, name: str) -> float | None:
-        """How long that may take in this run (``SystemJudging.bounds``, or as the scenario says); None: for ever."""
+        """Return how long that may take in this run (``SystemJudging.bounds``, or as the scenario says); None: for
+        ever."""
         ...
 
     def live_holdings(self) -> Sequence[ObservedHolding]:
-        """What the containers of live pods hold."""
+        """Return what the containers of live pods hold."""
         ...
 
     def excused(self, invariant: int, t: float, device: str | None = None) -> bool:
-        """Whether a breach of that law, seen then, may be a fault's doing."""
+        """Return whether a breach of that law, seen then, may be a fault's doing."""
         ...
 
     def clock_from(self, invariant: int, since: float, device: str | None = None) -> float:
-        """When the clock of a bound starts that would start at ``since``: after the last excuse."""
+        """Return when the clock of a bound starts that would start at ``since``: after the last excuse."""
         ...
 
 

@@ -23,16 +23,16 @@ class Line(Struct, frozen=True):
     fields: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The line as it is written out; t to the microsecond."""
+        """Return the line as it is written out; t to the microsecond."""
         return {"t": round(self.t, 6), "layer": self.layer, "actor": self.actor, "event": self.event, **self.fields}
 
     def as_json(self) -> str:
-        """The line as JSON, byte for byte the same for the same content."""
+        """Return the line as JSON, byte for byte the same for the same content."""
         return json.dumps(self.as_dict(), separators=(",", ":"), ensure_ascii=False)
 
 
 def condition_changes(old: Object, new: Object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A ``condition`` event for each condition of an object's status whose status or reason is new."""
+    """Yield a ``condition`` event for each condition of an object's status whose status or reason is new."""
     before = {c["type"]: c for c in (old.get("status") or {}).get("conditions") or ()}
     for condition in (new.get("status") or {}).get("conditions") or ():
         known = before.get(condition["type"], {})

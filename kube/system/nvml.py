@@ -83,7 +83,7 @@ class NvmlPort(Protocol):
         ...
 
     async def describe(self) -> NvmlDescription:
-        """What stays the same while no GPU comes or goes; the library is opened where it is not open.
+        """Return what stays the same while no GPU comes or goes; the library is opened where it is not open.
 
         Raises NvmlError.
         """

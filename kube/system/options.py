@@ -17,7 +17,7 @@ class OptionsModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     def given(self) -> dict[str, Any]:
-        """What was said, without the defaults."""
+        """Return what was said, without the defaults."""
         return self.model_dump(exclude_unset=True)
 
 
@@ -40,7 +40,8 @@ def model_of(
     more: Mapping[str, Any] = MappingProxyType({}),
     words: Mapping[str, str] = MappingProxyType({}),
 ) -> type[OptionsModel]:
-    """The model of a struct or dataclass of texts, flags, counts and seconds, so that its fields are written once.
+    """Return the model of a struct or dataclass of texts, flags, counts and seconds, so that its fields are written
+    once.
 
     ``omit``: fields that are no options; ``kinds``: annotations of fields that take less than any value of their type;
     ``more``: further fields as pydantic takes them, (annotation, default); ``words``: what each field is.

@@ -24,7 +24,7 @@ class KubeletCheckpoint(Protocol):
     """The file in which a node's kubelet keeps who holds which devices (contract kubelet.md section 6)."""
 
     async def read(self) -> str:
-        """Its text.
+        """Return its text.
 
         Raises OSError.
         """
@@ -68,5 +68,5 @@ class Ports(Struct, frozen=True):
     devices: DeviceFeatures = DEFAULT_FEATURES
 
     def part(self, name: str) -> Callable[..., Any] | None:
-        """The user's callable in the place of that part, if there is one."""
+        """Return the user's callable in the place of that part, if there is one."""
         return (self.parts or {}).get(name)

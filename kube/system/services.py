@@ -44,8 +44,8 @@ class ServicePort(Protocol):
         ...
 
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
-        """Where an API server finds that path of the service, as a webhook's ``clientConfig`` says it; ``namespace`` is
-        the system's.
+        """Return where an API server finds that path of the service, as a webhook's ``clientConfig`` says it;
+        ``namespace`` is the system's.
 
         Raises ValueError, one line, where it is not served under TLS.
         """

@@ -53,32 +53,32 @@ class DeviceMoves(Protocol):
     """The chassis of a trace: operations are begun at a time and end at a later one. Each pool is asked in order."""
 
     def read(self, pool: str, now_s: float) -> float:
-        """When all chassis of the pool have answered what they have where."""
+        """Return when all chassis of the pool have answered what they have where."""
         ...
 
     def read_one(self, gpuid: str, now_s: float) -> float:
-        """When the chassis of that device has."""
+        """Return when the chassis of that device has."""
         ...
 
     def detach(self, gpuid: str, now_s: float) -> float:
-        """When the chassis answers; whether it did so the next look at ``node_of`` shows."""
+        """Return when the chassis answers; whether it did so the next look at ``node_of`` shows."""
         ...
 
     def attach(self, gpuid: str, node: str, now_s: float) -> float:
-        """When the chassis answers."""
+        """Return when the chassis answers."""
         ...
 
     def can_reach(self, gpuid: str, node: str) -> bool:
-        """Whether the node is cabled to the device's chassis."""
+        """Return whether the node is cabled to the device's chassis."""
         ...
 
     def node_of(self, gpuid: str, now_s: float) -> str | None:
-        """The node on whose port the device is, None for one that is free."""
+        """Return the node on whose port the device is, None for one that is free."""
         ...
 
     def usable_s(self, node: str, gpuid: str, moved_s: float) -> float:
-        """When a device that was attached to the node then counts among those it can hand out, or one that was taken
-        from it no longer does."""
+        """Return when a device that was attached to the node then counts among those it can hand out, or one that was
+        taken from it no longer does."""
         ...
 
 
@@ -133,7 +133,7 @@ class JobPlacer(Protocol):
         ...
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether the job would fit if nothing else ran."""
+        """Return whether the job would fit if nothing else ran."""
         ...
 
     def place(self, job: SimulatedJob, now_s: float) -> JobSpot | None:
@@ -145,7 +145,7 @@ class JobPlacer(Protocol):
         ...
 
     def next_s(self) -> float | None:
-        """When something of its own happens next; None where nothing is under way."""
+        """Return when something of its own happens next; None where nothing is under way."""
         ...
 
     def advance(self, now_s: float) -> Sequence[JobSpot]:
@@ -189,7 +189,7 @@ class ElasticScheduler(Protocol):
     reconfigurations: int
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether the job would fit if nothing else ran."""
+        """Return whether the job would fit if nothing else ran."""
         ...
 
     def submit(self, job: SimulatedJob, now_s: float) -> None:
@@ -201,15 +201,15 @@ class ElasticScheduler(Protocol):
         ...
 
     def decide(self, now_s: float) -> Sequence[ElasticRun]:
-        """What is decided at this moment."""
+        """Return what is decided at this moment."""
         ...
 
     def next_s(self, now_s: float) -> float | None:
-        """When time alone may change a decision."""
+        """Return when time alone may change a decision."""
         ...
 
     def waiting(self) -> int:
-        """How many jobs wait."""
+        """Return how many jobs wait."""
         ...
 
 

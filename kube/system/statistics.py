@@ -24,8 +24,8 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def sign_test(differences: Sequence[float], *, seed: int = 1) -> float:
-    """How probable a mean difference at least as large is where there is none: in so many of all ways to turn the pairs
-    round, drawn by chance (at least one in 10,001)."""
+    """Return how probable a mean difference at least as large is where there is none: in so many of all ways to turn
+    the pairs round, drawn by chance (at least one in 10,001)."""
     rng = random.Random(seed)
     there = abs(fmean(differences)) - 1e-9
     drawn = sum(abs(fmean(rng.choice((value, -value)) for value in differences)) >= there for _ in range(_DRAWS))
@@ -33,6 +33,6 @@ def sign_test(differences: Sequence[float], *, seed: int = 1) -> float:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean, and between which values it lies with 95 %; nan for fewer than two values."""
+    """Return the mean, and between which values it lies with 95 %; nan for fewer than two values."""
     mean, half = fmean(values), half_width(values)
     return mean, mean - half, mean + half

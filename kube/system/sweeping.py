@@ -28,7 +28,7 @@ Wanted = Mapping[str, Sequence[float]]
 
 
 def with_curves(experiment: Experiment, seeds: int) -> Experiment:
-    """The experiment, with the shipped curves beside it."""
+    """Return the experiment, with the shipped curves beside it."""
     wanted = {axis.name: axis.values for axis in experiment.axes}
     own_figures, own_comparisons = experiment.figures or (lambda tables: ()), experiment.comparisons
     return replace(
@@ -40,7 +40,7 @@ def with_curves(experiment: Experiment, seeds: int) -> Experiment:
 
 
 def swept(experiment: Experiment, wanted: Wanted) -> Experiment:
-    """The curves alone, each point with as many seeds as the experiment's first part has."""
+    """Return the curves alone, each point with as many seeds as the experiment's first part has."""
     return replace(
         experiment,
         parts=(_part(experiment, wanted, experiment.parts[0].seeds),),
@@ -60,7 +60,7 @@ def _called(task: tuple[Callable[[Any], Any], Any]) -> Any:
 
 
 def _part(experiment: Experiment, wanted: Wanted, count: int) -> ExperimentPart:
-    """Every point's tasks as one part, whose rows are the points."""
+    """Return every point's tasks as one part, whose rows are the points."""
     assert experiment.at is not None, f"{experiment.name} has axes and no way to set them"
     points = [(axis, value, experiment.at({axis: value})) for axis, values in wanted.items() for value in values]
 
@@ -96,7 +96,7 @@ def _row(axis: str, value: float, found: Comparison) -> Row:
 
 
 def _comparisons(tables: Tables) -> list[Comparison]:
-    """Each point as a number beside the paper's."""
+    """Return each point as a number beside the paper's."""
     return [
         Comparison(
             f"{row['axis']}={row['value']:g}: {row['name']}",
@@ -110,7 +110,7 @@ def _comparisons(tables: Tables) -> list[Comparison]:
 
 
 def curve_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
-    """One figure, a panel for each axis that was swept, all on one scale; the paper's value as a band."""
+    """Return one figure, a panel for each axis that was swept, all on one scale; the paper's value as a band."""
     axes = {axis.name: axis for axis in experiment.axes}
     swept_axes = dict.fromkeys(row["axis"] for row in tables[CURVES])
     panels = tuple(_panel(axes[name], [row for row in tables[CURVES] if row["axis"] == name]) for name in swept_axes)

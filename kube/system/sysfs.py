@@ -44,8 +44,8 @@ class SysfsConfirm:
         self._last: tuple[Sequence[Any], int | None, Sequence[Any]] | None = None
 
     async def __call__(self, devices: Sequence[DeviceT]) -> Sequence[DeviceT]:
-        """Those that the host sees, or that have no UUID: there is nothing to look for then. The last answer while no
-        file has changed since."""
+        """Return those that the host sees, or that have no UUID: there is nothing to look for then. The last answer
+        while no file has changed since."""
         version = self._tree.hardware_version()
         last = self._last
         if last is not None and last[0] is devices and version is not None and last[1] == version:
@@ -56,8 +56,8 @@ class SysfsConfirm:
         return seen
 
     async def sees(self, uuid: str) -> bool:
-        """Whether the host has it, with a driver; the last answer while the files cannot be read at all, and while none
-        of them has changed."""
+        """Return whether the host has it, with a driver; the last answer while the files cannot be read at all, and
+        while none of them has changed."""
         version = self._tree.hardware_version()
         if version is not None and self._looked.get(uuid) == version:
             return self._answers[uuid]
@@ -74,7 +74,7 @@ class SysfsConfirm:
         return answer
 
     async def address(self, uuid: str) -> str | None:
-        """The PCI address at which the host has it, with or without a driver; None where it does not.
+        """Return the PCI address at which the host has it, with or without a driver; None where it does not.
 
         Raises OSError while the files cannot be read.
         """

@@ -35,7 +35,7 @@ KindLine = tuple[str, str, dict[str, Any]]
 
 
 def nothing_awaited(pod: Object, resource: str) -> str:
-    """Of a system whose pods carry no word of what is moved for them."""
+    """Return that of a system whose pods carry no word of what is moved for them."""
     return ""
 
 

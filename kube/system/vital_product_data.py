@@ -7,7 +7,7 @@ READ_ONLY = 0x90
 
 
 def vendor_field(vpd: bytes, key: bytes = b"V0") -> str:
-    """A field of the read-only part; "" where there is none."""
+    """Return a field of the read-only part; "" where there is none."""
     at = 0
     while at + 3 <= len(vpd) and vpd[at] & 0x80:
         tag, length = vpd[at], int.from_bytes(vpd[at + 1 : at + 3], "little")

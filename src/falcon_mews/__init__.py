@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def conflict() -> str:
-    """The line about another distribution that owns ``mews``; "" where it is ours. Imports nothing of it."""
+    """Return the line about another distribution that owns ``mews``; "" where it is ours. Imports nothing of it."""
     spec = find_spec("mews")
     origin = Path(spec.origin) if spec is not None and spec.origin is not None else None
     if origin is not None and MARK in origin.read_text(encoding="utf-8", errors="replace"):
@@ -41,7 +41,7 @@ def conflict() -> str:
 
 
 def _line(origin: Path | None) -> str:
-    """Who else is installed, and what to type; slow, as it reads all metadata."""
+    """Return who else is installed, and what to type; slow, as it reads all metadata."""
     from importlib.metadata import packages_distributions
 
     others = sorted(set(packages_distributions().get("mews", ())) - {DISTRIBUTION})

@@ -27,7 +27,7 @@ class Callers(Struct, frozen=True):
     addresses: bool = False
 
     def refusal(self, headers: Mapping[str, str], *, secure: bool = False) -> str | None:
-        """Why a request with these headers (names in lower case) is not answered, None where it is."""
+        """Return why a request with these headers (names in lower case) is not answered, None where it is."""
         host = headers.get("host")
         if host is not None and not _is_ours(self, host):
             return f"Host {host!r} is none of this server's names; --allow-host adds one"
@@ -55,7 +55,7 @@ def _is_ours(server: Callers, host: str) -> bool:
 
 
 def callers(listens_on: str, allowed: Iterable[str] = ()) -> Callers:
-    """Those of a server that listens on that name or address; ``allowed``: what the user names besides."""
+    """Return those of a server that listens on that name or address; ``allowed``: what the user names besides."""
     names = frozenset(name.lower().rstrip(".") for name in (listens_on, *allowed))
     try:
         addresses = not ipaddress.ip_address(listens_on).is_loopback
@@ -65,7 +65,8 @@ def callers(listens_on: str, allowed: Iterable[str] = ()) -> Callers:
 
 
 def name_of(host: str) -> str | None:
-    """The name or address in a Host header, without port and brackets, in lower case; None where it is neither."""
+    """Return the name or address in a Host header, without port and brackets, in lower case; None where it is
+    neither."""
     try:
         parts = urlsplit(f"//{host}")
         named, _ = parts.hostname, parts.port
@@ -77,7 +78,7 @@ def name_of(host: str) -> str | None:
 
 
 def _is_same(origin: str, host: str, *, secure: bool) -> bool:
-    """Whether an Origin is the server itself, as the Host names it."""
+    """Return whether an Origin is the server itself, as the Host names it."""
     scheme, separator, rest = origin.lower().partition("://")
     if not separator or scheme not in ("http", "https", "ws", "wss"):
         return False

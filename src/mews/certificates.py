@@ -50,7 +50,7 @@ class Certificates(Struct, frozen=True):
 
 
 def certificates_in(folder: Path) -> Certificates:
-    """Where ``make_certificates`` puts them; they need not be there yet."""
+    """Return where ``make_certificates`` puts them; they need not be there yet."""
     return Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
 
 
@@ -64,7 +64,7 @@ class ClusterCertificates(Struct, frozen=True):
 
 
 def cluster_certificates_in(folder: Path) -> ClusterCertificates:
-    """Where ``make_cluster_certificates`` puts them; they need not be there yet."""
+    """Return where ``make_cluster_certificates`` puts them; they need not be there yet."""
     server = certificates_in(folder)
     kubelet = Certificates(server.authority, folder / "kubelet.crt", folder / "kubelet.key")
     front = Certificates(*(folder / f"front-proxy-{name}" for name in ("ca.crt", "client.crt", "client.key")))
@@ -143,7 +143,7 @@ def _certificate(
     now_s: float,
     names: Sequence[str] = (),
 ) -> x509.Certificate:
-    """That of a server with these names; without any, of an authority or a client."""
+    """Return that of a server with these names; without any, of an authority or a client."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID

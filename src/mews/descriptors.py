@@ -14,7 +14,7 @@ from typing import Any
 
 
 def _limits() -> Any:
-    """The module ``resource``; None on Windows, which has no such limit to ask for."""
+    """Return the module ``resource``; None on Windows, which has no such limit to ask for."""
     try:
         return importlib.import_module("resource")
     except ImportError:
@@ -50,7 +50,7 @@ def ensure_descriptors(what: str, needed: int) -> None:
 
 
 def allowed_descriptors() -> int | None:
-    """The most that this process may have open, up to the hard limit; None for no limit."""
+    """Return the most that this process may have open, up to the hard limit; None for no limit."""
     if resource is None:
         return None
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -58,12 +58,12 @@ def allowed_descriptors() -> int | None:
 
 
 def exhausted(error: BaseException | None) -> bool:
-    """Whether an error, or one that it comes from, is that no more files could be opened."""
+    """Return whether an error, or one that it comes from, is that no more files could be opened."""
     return any(isinstance(each, OSError) and each.errno in (errno.EMFILE, errno.ENFILE) for each in _sources(error))
 
 
 def exhausted_line(what: str) -> str:
-    """The line for a process that ran out of them."""
+    """Return the line for a process that ran out of them."""
     if resource is None:
         return f"{what}: too many open files"
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -99,7 +99,7 @@ def _more(needed: int) -> str:
 
 
 def _sources(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, what is in its group, and what it came from; each once."""
+    """Yield the error, what is in its group, and what it came from; each once."""
     waiting, seen = [error], set[int]()
     while waiting:
         each = waiting.pop()

@@ -98,7 +98,7 @@ DIALECTS: Final = ValueRegistry("dialect", "mews.dialects", OURS, _accept)
 
 
 def part_of(name: str, part: str) -> Any:
-    """The face, the client or the clauses of a dialect, loaded; None where it has none.
+    """Return the face, the client or the clauses of a dialect, loaded; None where it has none.
 
     Raises NotRegisteredError, CannotLoadError: both are ValueErrors of one line.
     """

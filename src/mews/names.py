@@ -29,7 +29,7 @@ def among(name: object, known: Iterable[object]) -> str:
 
 
 def candidates(name: object, known: Iterable[object]) -> str:
-    """All known names in their order, or of more than six the nearest five and how many others there are."""
+    """Return all known names in their order, or of more than six the nearest five and how many others there are."""
     names = [str(each) for each in known]
     if len(names) <= MOST + 1:
         return ", ".join(names) or "(none)"
@@ -47,7 +47,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def nearest(name: object, known: Iterable[object], most: int = MOST) -> list[str]:
-    """The names spelt most alike first; those that are equally far in their own order."""
+    """Return the names spelt most alike first; those that are equally far in their own order."""
     wanted = str(name).lower()
     names = [str(each) for each in known]
     far = {each: (not _is_part(wanted, each.lower()), -_ratio(wanted, each.lower())) for each in names}
@@ -55,7 +55,7 @@ def nearest(name: object, known: Iterable[object], most: int = MOST) -> list[str
 
 
 def _is_part(wanted: str, name: str) -> bool:
-    """Whether it is written within the name; a letter or two are written within everything."""
+    """Return whether it is written within the name; a letter or two are written within everything."""
     return len(wanted) > 2 and wanted in name
 
 

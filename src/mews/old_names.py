@@ -9,7 +9,7 @@ from typing import Any
 
 
 def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module (PEP 562). ``names``: old name -> new name, both of that module."""
+    """Return the ``__getattr__`` of a module (PEP 562). ``names``: old name -> new name, both of that module."""
 
     def get(name: str) -> Any:
         if name not in names:

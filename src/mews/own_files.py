@@ -56,7 +56,7 @@ def write_named(path: Path, content: str) -> None:
 
 
 def append_own(path: Path) -> BinaryIO:
-    """A file to append to.
+    """Return a file to append to.
 
     Raises OSError.
     """

@@ -29,5 +29,5 @@ def urls() -> dict[str, str]:
 
 
 def file_url(path: str, version: str, *, raw: bool = False) -> str:
-    """A file of the repository as of a release; ``raw``: its bytes, as pictures are shown."""
+    """Return a file of the repository as of a release; ``raw``: its bytes, as pictures are shown."""
     return f"{REPOSITORY}/{'raw' if raw else 'blob'}/v{version}/{path}"

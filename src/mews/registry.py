@@ -53,18 +53,20 @@ def looking_in(folder: Path | None) -> Iterator[None]:
 
 
 def folder() -> Path | None:
-    """The folder of ``looking_in`` that is in force; whoever starts a process puts it on that one's Python path."""
+    """Return the folder of ``looking_in`` that is in force; whoever starts a process puts it on that one's Python
+    path."""
     return _folder.get()
 
 
 def is_reference(name: str) -> bool:
-    """Whether the name is a ``module:attribute``."""
+    """Return whether the name is a ``module:attribute``."""
     module, colon, attribute = name.partition(":")
     return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
 
 
 def load(reference: str) -> Any:
-    """What ``module:attribute`` names; a module that the scenario's folder or the working directory has comes first.
+    """Return what ``module:attribute`` names; a module that the scenario's folder or the working directory has comes
+    first.
 
     Raises CannotLoadError, also for whatever goes wrong in that module.
     """
@@ -90,7 +92,7 @@ def _import(module: str) -> Any:
 
 
 def _import_from(module: str, top: str, beside: Path) -> Any:
-    """The module as that folder has it: another scenario's modules of the same name are others."""
+    """Return the module as that folder has it: another scenario's modules of the same name are others."""
     if _loaded_from.get(top, beside) != beside:
         for name in [name for name in sys.modules if name.partition(".")[0] == top]:
             del sys.modules[name]
@@ -125,7 +127,7 @@ def _points_on(path: tuple[str, ...]) -> Mapping[str, Mapping[str, EntryPoint]]:
 
 
 def points(group: str) -> Mapping[str, EntryPoint]:
-    """What installed packages register in an entry-point group of ours, by name."""
+    """Return what installed packages register in an entry-point group of ours, by name."""
     return _points_on(tuple(sys.path)).get(group, {})
 
 
@@ -144,19 +146,19 @@ class ValueRegistry(Generic[T]):
         self._known: dict[tuple[str, Path | None], T] = {}
 
     def names(self) -> tuple[str, ...]:
-        """All names that can be had, ours first."""
+        """Return all names that can be had, ours first."""
         return (*self._ours, *self.others())
 
     def ours(self) -> tuple[str, ...]:
-        """The names that come with Mews."""
+        """Return the names that come with Mews."""
         return tuple(self._ours)
 
     def others(self) -> tuple[str, ...]:
-        """The names that installed packages registered."""
+        """Return the names that installed packages registered."""
         return tuple(sorted(name for name in points(self._group) if name not in self._ours))
 
     def find(self, name: str) -> T:
-        """The value of that name, or of that ``module:attribute``.
+        """Return the value of that name, or of that ``module:attribute``.
 
         Raises NotRegisteredError, naming what there is.
         """

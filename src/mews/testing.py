@@ -77,7 +77,7 @@ _FROM = {
 
 
 def __getattr__(name: str) -> Any:
-    """The types, loaded when they are first named."""
+    """Return the types, loaded when they are first named."""
     from importlib import import_module
 
     if name in ("BadInput", "Lacks"):
@@ -155,8 +155,8 @@ def cluster(
     unknown_images: str | None = None,
     kubernetes: str | None = None,
 ) -> Iterator[ServedCluster]:
-    """A cluster with its chassis until the end of the block, its devices announced: ``.kubeconfig``, ``.apply(…)``,
-    ``.wait(…)``, ``.kubectl(…)``, ``.logs(…)``, ``.fault(…)``, ``.move(…)``, ``.chassis``.
+    """Provide a cluster with its chassis until the end of the block, its devices announced: ``.kubeconfig``,
+    ``.apply(…)``, ``.wait(…)``, ``.kubectl(…)``, ``.logs(…)``, ``.fault(…)``, ``.move(…)``, ``.chassis``.
 
     ``backend`` is one that ``mews up --cluster`` takes, ``kubernetes`` a release such as ``1.36``. Raises
     BadInputError, RequirementError, RuntimeError with what the process printed where it does not come up.

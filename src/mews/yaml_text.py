@@ -61,7 +61,7 @@ class QuotingDumper(yaml.SafeDumper):
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """In single quotes where it is needed."""
+        """Return it in single quotes where it is needed."""
         quoted = "\n" not in text and (_LIKE_A_NUMBER.match(text) or text.lower() in _WORDS)
         return self.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
 
@@ -70,7 +70,8 @@ QuotingDumper.add_representer(str, QuotingDumper.represent_text)
 
 
 def written_yaml(value: Any, *, width: int = 120, flow: bool | None = False) -> str:
-    """The value as a document; keys keep their order. ``flow``: None puts the innermost collections on one line."""
+    """Return the value as a document; keys keep their order. ``flow``: None puts the innermost collections on one
+    line."""
     text: str = yaml.dump(
         value, Dumper=QuotingDumper, sort_keys=False, allow_unicode=True, width=width, default_flow_style=flow
     )

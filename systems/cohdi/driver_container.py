@@ -89,7 +89,7 @@ def _replace_by_links(folder: Path) -> None:
 
 
 def without_hypervisor(cpuinfo: str) -> str:
-    """The text of /proc/cpuinfo without the flag ``hypervisor``."""
+    """Return the text of /proc/cpuinfo without the flag ``hypervisor``."""
     lines = cpuinfo.splitlines(keepends=True)
     return "".join(line.replace(" hypervisor", "") if line.startswith("flags") else line for line in lines)
 

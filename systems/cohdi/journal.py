@@ -19,7 +19,7 @@ from mews.kube.system.system import KindLine
 
 
 def request_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a ComposabilityRequest whose state or size has changed."""
+    """Yield lines for a ComposabilityRequest whose state or size has changed."""
     found = new if new is not None else old
     if found is None:
         return
@@ -29,7 +29,7 @@ def request_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 
 def resource_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a ComposableResource whose state, device or error has changed."""
+    """Yield lines for a ComposableResource whose state, device or error has changed."""
     found = new if new is not None else old
     if found is None:
         return

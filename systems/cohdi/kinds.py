@@ -19,6 +19,6 @@ RESOURCES = Resource("cro.hpsys.ibm.ie.com", "v1alpha1", "composableresources", 
 
 @cache
 def kinds() -> Sequence[dict[str, Any]]:
-    """Their definitions."""
+    """Return their definitions."""
     text = files("mews.systems.cohdi").joinpath("kinds.yaml").read_text("utf-8")
     return tuple(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))

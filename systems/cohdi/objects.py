@@ -26,12 +26,12 @@ _SCHEME = "fsas-cdi"
 
 
 def provider_id(machine: str, operator: str = FM) -> str:
-    """How a node names the machine that it is; ``operator``: the dialect in which it is looked for."""
+    """Return how a node names the machine that it is; ``operator``: the dialect in which it is looked for."""
     return machine if operator == CDIM else f"{_SCHEME}://{machine}"
 
 
 def objects(config: CohdiConfig) -> Sequence[Object]:
-    """All of them, in the order in which they are applied."""
+    """Return all of them, in the order in which they are applied."""
     return [
         *(_object("v1", "Namespace", name) for name in (DRA_NAMESPACE, OPERATOR_NAMESPACE, GPU_NAMESPACE)),
         _config_map(config),
@@ -44,7 +44,7 @@ def objects(config: CohdiConfig) -> Sequence[Object]:
 
 
 def device_name(model: str) -> str:
-    """What a model is called in pools, labels and device names: a DNS label of at most 50 characters."""
+    """Return what a model is called in pools, labels and device names: a DNS label of at most 50 characters."""
     word = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
     return f"gpu-{word}"[:50].rstrip("-")
 

@@ -15,12 +15,12 @@ FOLDER = "MEWS_COHDI_PROGRAMS"
 
 
 def folder_of(options: CohdiOptions) -> str:
-    """The folder that is named, "" where none is."""
+    """Return the folder that is named, "" where none is."""
     return options.programs or os.environ.get(FOLDER, "")
 
 
 def lacking(options: CohdiOptions) -> str:
-    """Why they cannot be started, one line; "" where all of them can."""
+    """Return why they cannot be started, one line; "" where all of them can."""
     folder = folder_of(options)
     if not folder:
         return f"programs: no folder is named, {FOLDER} is not set: must have {', '.join(PROGRAMS)}"

@@ -32,7 +32,7 @@ _NEEDS = KubernetesNeeds(
 
 
 def configure(options: CohdiOptions, facility: Facility) -> CohdiConfig:
-    """The configuration with these options.
+    """Return the configuration with these options.
 
     Raises ValueError for a chassis that there is not.
     """

@@ -29,7 +29,7 @@ from mews.systems.dra.places import CDI, PLUGINS, REGISTRY
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.dra", description=__doc__)
     made.add_argument(
         "--config",

@@ -13,7 +13,7 @@ from mews.systems.dra.errors import DraConfigError
 
 
 def config_of(path: Path | None) -> DraConfig:
-    """The configuration of a file, the built-in one without.
+    """Return the configuration of a file, the built-in one without.
 
     Raises DraConfigError, one line.
     """

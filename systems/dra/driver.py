@@ -20,7 +20,7 @@ class WatchedGpuDraDriver(GpuDraDriver):
         self._health = GpuConditions()
 
     async def devices(self) -> Sequence[Mapping[str, Any]]:
-        """Those that answer, with the taints of the broken ones.
+        """Return those that answer, with the taints of the broken ones.
 
         Raises DriverError.
         """
@@ -29,7 +29,7 @@ class WatchedGpuDraDriver(GpuDraDriver):
         return [{**each, "taints": taints[each["name"]]} if each["name"] in taints else each for each in devices]
 
     async def health(self) -> Mapping[str, Condition]:
-        """How the GPUs were at the last look."""
+        """Return how the GPUs were at the last look."""
         return self._health.conditions()
 
     async def _read(self) -> NvmlReading:
@@ -42,5 +42,5 @@ class WatchedGpuDraDriver(GpuDraDriver):
 
 
 def driver_of(nvml: NvmlPort, extras: ContainerExtras, *, health: bool) -> GpuDraDriver:
-    """The driver of one node; with ``health`` it watches its GPUs (``DraConfig``)."""
+    """Return the driver of one node; with ``health`` it watches its GPUs (``DraConfig``)."""
     return (WatchedGpuDraDriver if health else GpuDraDriver)(nvml, extras)

@@ -36,7 +36,7 @@ class GpuConditions:
         self._reading = reading
 
     def taints(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Those of each broken device: its last XID that no program causes."""
+        """Return those of each broken device: its last XID that no program causes."""
         return {
             device_name(gpu): [{"key": XID_TAINT, "value": str(self._xids[gpu.uuid]), "effect": "NoSchedule"}]
             for gpu in self._reading.gpus
@@ -44,7 +44,7 @@ class GpuConditions:
         }
 
     def conditions(self) -> Mapping[str, Condition]:
-        """How each device is; a GPU that NVML does not list is left out."""
+        """Return how each device is; a GPU that NVML does not list is left out."""
         found: dict[str, Condition] = {}
         for gpu in self._reading.gpus:
             condition = WELL

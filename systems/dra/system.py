@@ -20,7 +20,7 @@ from mews.systems.dra.places import CDI, PLUGINS, REGISTRY
 
 
 def configure(options: DraOptions, facility: Facility) -> DraConfig:
-    """The configuration with these options: every node has a driver, unless they say which."""
+    """Return the configuration with these options: every node has a driver, unless they say which."""
     given = options.given()
     nodes = facility.chosen_nodes(given.pop("nodes", None))
     extras = facility.extras

@@ -35,7 +35,7 @@ COMPONENTS = ("extender", "device-plugin")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.gpushare", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
     made.add_argument(
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def config_of(path: Path | None) -> GpuShareConfig:
-    """The configuration of a file.
+    """Return the configuration of a file.
 
     Raises GpuShareConfigError, one line.
     """

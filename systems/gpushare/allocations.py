@@ -83,7 +83,7 @@ class NodeAllocations:
         return preferred
 
     async def allocate(self, ids: Sequence[str]) -> dict[str, str]:
-        """The variables of the container that is given these slices.
+        """Return the variables of the container that is given these slices.
 
         Raises PluginError where the API does not take the answer: a container whose GPU nobody can know later must not
         begin.
@@ -106,12 +106,13 @@ class NodeAllocations:
         }
 
     def _preferred_for(self, ids: frozenset[str]) -> tuple[str, str] | None:
-        """The pod and container for which we preferred just these slices when last asked; good for one answer."""
+        """Return the pod and container for which we preferred just these slices when last asked; good for one
+        answer."""
         last, self._preferred = self._preferred, None
         return last[1] if last is not None and last[0] == ids else None
 
     def _failure(self, amount: int) -> dict[str, str]:
-        """As the public plugin says that it has none."""
+        """Return them as the public plugin says that it has none."""
         return {
             names.VISIBLE: f"no-gpu-has-{amount}{self.unit}-to-run",
             names.INDEX: "-1",
@@ -166,7 +167,7 @@ class NodeAllocations:
     # Looking
 
     async def _look(self) -> tuple[Object | None, GpuNodeState]:
-        """The ledger, and the node with it. The ledger first: whoever is bound since has another written.
+        """Return the ledger, and the node with it. The ledger first: whoever is bound since has another written.
 
         Raises ApiError, UnavailableError.
         """
@@ -188,7 +189,7 @@ class NodeAllocations:
         return stands(entry, pod, self._node.name, entry.version)
 
     async def _held(self) -> Held | None:
-        """Who holds what, by the kubelet; None while it does not say."""
+        """Return who holds what, by the kubelet; None while it does not say."""
         try:
             pods = await self._node.pod_resources.list()
         except PluginError:
@@ -247,7 +248,7 @@ class NodeAllocations:
         self._settled = self._settled or bool(state.held) or all(map(is_terminal, state.pods))
 
     def _comes_to_something(self, unseen: str, state: GpuNodeState) -> bool:
-        """Whether the kubelet may still show whom it gave what was answered last."""
+        """Return whether the kubelet may still show whom it gave what was answered last."""
         answer = state.answers.get(unseen)
         live = {uid_of(pod) for pod in state.pods if not is_terminal(pod)}
         return unseen not in digests_held(state.held or {}) and answer is not None and answer.pod in live

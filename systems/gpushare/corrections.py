@@ -39,7 +39,7 @@ class Correction(Struct, frozen=True):
         )
 
     def annotations(self, now_ns: int) -> dict[str, str | None]:
-        """Those that change."""
+        """Return those that change."""
         gpu, there = self.gpu, annotations_of(self.pod)
         wanted: dict[str, str | None]
         if gpu is None:

@@ -35,7 +35,7 @@ class SlicePlugin:
         return OPTIONS
 
     async def list_and_watch(self) -> AsyncIterator[tuple[PluginDevice, ...]]:
-        """The list, again at each change."""
+        """Yield the list, again at each change."""
         sent = 0
         while True:
             async with self._changed:
@@ -51,7 +51,7 @@ class SlicePlugin:
         return await self._prefer(available, must_include, size)
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
-        """What each container gets."""
+        """Return what each container gets."""
         return tuple([await self._allocate(ids) for ids in requests])
 
     async def pre_start(self, devices: Sequence[str]) -> None:

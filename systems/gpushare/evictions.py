@@ -13,7 +13,7 @@ from mews.kube.component import Context, record
 
 
 def protection(pods: Sequence[Object], budgets: Sequence[Object]) -> str:
-    """Which of these pods a budget protects, given that all of them are to go; "" where none does.
+    """Return which of these pods a budget protects, given that all of them are to go; "" where none does.
 
     The eviction API looks at one pod at a time: asked so, it would let some go before it keeps the last.
     """
@@ -30,7 +30,7 @@ def protection(pods: Sequence[Object], budgets: Sequence[Object]) -> str:
 
 
 def _allowed(budget: Object) -> int:
-    """How many of its pods may go; none while its numbers are older than itself."""
+    """Return how many of its pods may go; none while its numbers are older than itself."""
     status = budget.get("status") or {}
     current = int(status.get("observedGeneration", 0)) >= int(budget["metadata"].get("generation", 0))
     return int(status.get("disruptionsAllowed", 0)) if current else 0

@@ -141,8 +141,8 @@ class GpuShareExtender:
         return {node: text for node, most in largest if (text := refusal(node, request, most))}
 
     async def _caught_up(self, nodes: Sequence[str]) -> bool:
-        """Whether pods have ended there of whose end our watch was late; a scheduler asks as soon as its own shows one.
-        It is waited for. Of many nodes the first are looked at: for the others there is ``RefusedPods``."""
+        """Return whether pods have ended there of whose end our watch was late; a scheduler asks as soon as its own
+        shows one. It is waited for. Of many nodes the first are looked at: for the others there is ``RefusedPods``."""
         late = False
         for node in nodes[:_LOOKED_AT]:
             try:
@@ -190,7 +190,7 @@ class GpuShareExtender:
             self._forget(name.removeprefix(prefix))
 
     def _gpus(self, name: str, given: Object | None = None) -> tuple[SharedGpu, ...]:
-        """What is known of a node's GPUs; a client without our cache sends the node itself."""
+        """Return what is known of a node's GPUs; a client without our cache sends the node itself."""
         node = self._nodes.get(name) or given
         if node is None:
             return ()

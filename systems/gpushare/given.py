@@ -22,7 +22,7 @@ class HeldSlices(Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Collection[str]) -> HeldSlices:
-        """These slices."""
+        """Return these slices."""
         uuids = {gpu_of_slice(each) for each in ids}
         return cls(slices_digest(ids), uuids.pop() if len(uuids) == 1 else "", len(ids))
 
@@ -34,14 +34,14 @@ Answers = Mapping[str, RecordedAnswer]
 
 
 def digests_held(held: Held) -> frozenset[str]:
-    """All of them."""
+    """Return all of them."""
     return frozenset(slices.digest for by in held.values() for slices in by.values())
 
 
 def lasting(answers: Answers, held: Held | None, pods: Sequence[Object], resource: str) -> dict[str, RecordedAnswer]:
-    """The answers that came to something. A kubelet asks for one container after the other, so that whenever it asks
-    it shows whom it gave what we answered before; not so the init containers, which no list of its has. None ``held``:
-    it does not say, and any may have come to something."""
+    """Return the answers that came to something. A kubelet asks for one container after the other, so that whenever it
+    asks it shows whom it gave what we answered before; not so the init containers, which no list of its has. None
+    ``held``: it does not say, and any may have come to something."""
     if held is None:
         return dict(answers)
     shown = digests_held(held)
@@ -77,7 +77,7 @@ def admitting(held: Held | None, pods: Sequence[Object], resource: str) -> froze
 
 
 def lasting_requests(pod: Object, resource: str) -> list[tuple[str, int]]:
-    """The requests that pod-resources can show: those of main containers and sidecars."""
+    """Return the requests that pod-resources can show: those of main containers and sidecars."""
     hidden = _hidden(pod, resource)
     return [each for each in container_requests(pod, resource) if each[0] not in hidden]
 

@@ -61,7 +61,7 @@ class NodeHealth:
         self._broken |= {each.uuid for each in reading.xids if each.xid not in APPLICATION_XIDS}
 
     def usable(self, gpu: ListedGpu) -> bool:
-        """Whether its memory may be given."""
+        """Return whether its memory may be given."""
         return gpu.is_usable and gpu.uuid not in self._broken | self._withheld
 
     async def write(self, gpus: Sequence[ListedGpu]) -> None:

@@ -42,12 +42,12 @@ class NodeShares(Struct, frozen=True):
     pods: tuple[PodShare, ...]
 
     def used(self, index: int) -> int:
-        """What pods have of that GPU; -1: what pods ask that have none yet."""
+        """Return what pods have of that GPU; -1: what pods ask that have none yet."""
         return sum(pod.memory for pod in self.pods if pod.index == index)
 
 
 def shares(nodes: Iterable[Object], pods: Iterable[Object]) -> list[NodeShares]:
-    """All nodes that share GPUs, by name."""
+    """Return all nodes that share GPUs, by name."""
     live = [pod for pod in pods if not is_terminal(pod)]
     found = []
     for node in sorted(nodes, key=name_of):
@@ -78,7 +78,7 @@ def unit_of(nodes: Sequence[NodeShares]) -> str:
 
 
 def summary_text(nodes: Sequence[NodeShares]) -> str:
-    """One row a node."""
+    """Return one row a node."""
     unit, most = unit_of(nodes), max((len(node.gpus) for node in nodes), default=0)
     pending = any(node.used(-1) for node in nodes)
     head = ["NAME", "IPADDRESS", *(f"GPU{index}(Allocated/Total)" for index in range(most))]
@@ -93,7 +93,7 @@ def summary_text(nodes: Sequence[NodeShares]) -> str:
 
 
 def details_text(nodes: Sequence[NodeShares]) -> str:
-    """One row a pod, node by node."""
+    """Return one row a pod, node by node."""
     parts = []
     for node in nodes:
         count, pending = len(node.gpus), bool(node.used(-1))
@@ -146,7 +146,7 @@ class InspectRequest(Struct, frozen=True):
 
 
 def parse(arguments: Sequence[str]) -> InspectRequest:
-    """The words after the command.
+    """Return the words after the command.
 
     Raises ValueError, in one line.
     """
@@ -170,7 +170,7 @@ def parse(arguments: Sequence[str]) -> InspectRequest:
 
 
 async def inspected(kube: KubeApi, request: InspectRequest) -> str:
-    """The text. Raises LookupError, in one line, for a node that is not there or shares nothing; ApiError,
+    """Return the text. Raises LookupError, in one line, for a node that is not there or shares nothing; ApiError,
     UnavailableError."""
     nodes = await kube.list(NODES)
     found = shares(nodes.items, (await kube.list(PODS)).items)

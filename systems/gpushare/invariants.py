@@ -99,12 +99,13 @@ class MemoryAsked(Invariant[RunState]):
 
 
 def _gpu_of(visible: str, kubelet: str) -> str:
-    """The GPU's UUID; where the published plugin tells a container its index, that index on the kubelet's node."""
+    """Return the GPU's UUID; where the published plugin tells a container its index, that index on the kubelet's
+    node."""
     return f"{kubelet.partition('/')[2]}#{visible}" if visible.isdigit() else visible
 
 
 def _agree(decision: Assumption, share: _Share) -> bool:
-    """By index, and by UUID where both have one."""
+    """Return it by index, and by UUID where both have one."""
     has_both = decision.uuid and not decision.uuid.startswith("#") and "#" not in share.gpu
     return str(decision.index) == share.index and (decision.uuid == share.gpu or not has_both)
 

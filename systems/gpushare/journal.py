@@ -25,7 +25,7 @@ GPUS, UNHEALTHY, WITHHELD, PROMISES = "gpus", "unhealthy", "withheld", "promises
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a node whose plugin shows other GPUs than before."""
+    """Yield lines for a node whose plugin shows other GPUs than before."""
     if new is None or annotations_of(old or {}).get(NODE_GPUS) == annotations_of(new).get(NODE_GPUS):
         return
     gpus = node_gpus(new, "", "")
@@ -35,7 +35,7 @@ def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 
 def config_map_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a node's ledger, and for its list of broken GPUs."""
+    """Yield lines for a node's ledger, and for its list of broken GPUs."""
     there = new if new is not None else old
     name = name_of(there) if there is not None else ""
     if name.startswith(LEDGER_PREFIX):

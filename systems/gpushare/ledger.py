@@ -56,7 +56,7 @@ class Sharing(Struct, frozen=True):
 
 
 def stands(entry: LedgerEntry, pod: Object | None, node: str, seen: int) -> bool:
-    """Whether a promise stands, by what was seen of the pod of that name up to the version ``seen``."""
+    """Return whether a promise stands, by what was seen of the pod of that name up to the version ``seen``."""
     if pod is None or uid_of(pod) != entry.uid:
         return seen < entry.version
     if version_of(pod) < entry.version:
@@ -67,8 +67,8 @@ def stands(entry: LedgerEntry, pod: Object | None, node: str, seen: int) -> bool
 
 
 def uses_of(pods: Iterable[Object], entries: Mapping[str, LedgerEntry]) -> list[GpuUse]:
-    """What live pods use by their annotations, and by the ledger, which has the last word: of two pods whose GPUs are
-    exchanged, one annotation is always written before the other. Pods that have ended use nothing."""
+    """Return what live pods use by their annotations, and by the ledger, which has the last word: of two pods whose
+    GPUs are exchanged, one annotation is always written before the other. Pods that have ended use nothing."""
     found: dict[str, GpuUse] = {uid: entry.use() for uid, entry in entries.items()}
     for pod in pods:
         decision = assumption(pod)
@@ -93,11 +93,11 @@ class NodeLedgers:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def lock(self, node: str) -> asyncio.Lock:
-        """One decision at a time for each node."""
+        """Return one decision at a time for each node."""
         return self._locks.setdefault(node, asyncio.Lock())
 
     def entries(self, node: str) -> dict[str, LedgerEntry]:
-        """What is known of the ledger without asking."""
+        """Return what is known of the ledger without asking."""
         return ledger_entries(self._known(node))
 
     def withheld(self, node: str) -> frozenset[str]:

@@ -32,9 +32,9 @@ def candidates(
     decide: Callable[[Object], Assumption | None] = assumption,
     seed: bool = False,
 ) -> list[PodCandidate]:
-    """The pods that may be meant, the likeliest first: one whose other containers were just served, for a kubelet
-    admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs. ``decide``:
-    what was decided about a pod. ``seed``: by time alone, and only pods that the extender decided on."""
+    """Return the pods that may be meant, the likeliest first: one whose other containers were just served, for a
+    kubelet admits one pod at a time; then by time of assumption. ``served``: uid -> containers that have theirs.
+    ``decide``: what was decided about a pod. ``seed``: by time alone, and only pods that the extender decided on."""
     found = []
     for pod in pods:
         decision = decide(pod)
@@ -50,7 +50,7 @@ def candidates(
 
 
 def created_ns(pod: Object) -> int:
-    """When it was created, in Unix nanoseconds."""
+    """Return when it was created, in Unix nanoseconds."""
     return int(seconds(str(pod["metadata"]["creationTimestamp"])) * 1e9)
 
 
@@ -69,7 +69,7 @@ def match(
     gpu: str = "",
     admitting: frozenset[str] = frozenset(),
 ) -> tuple[PodCandidate, str] | None:
-    """The pod and container that an Allocate of that many units is for, None where there is none.
+    """Return the pod and container that an Allocate of that many units is for, None where there is none.
 
     ``preferred``: the pod (uid) and container for which we preferred the very units that the kubelet took: a kubelet
     asks for a preference and for the units in one go. ``admitting``: pods (uid) that the kubelet is known to wait with;
@@ -95,5 +95,5 @@ def _fitting(amount: int, found: Sequence[PodCandidate]) -> list[tuple[PodCandid
 
 
 def _container(candidate: PodCandidate, amount: int) -> str:
-    """The first container that asks for that much, else ""."""
+    """Return the first container that asks for that much, else ""."""
     return next((name for name, asked in candidate.waiting if asked == amount), "")

@@ -28,7 +28,7 @@ class ExtenderMetrics:
         self._binds["bound" if success else "failed"] += 1
 
     def text(self) -> str:
-        """All of them."""
+        """Return all of them."""
         lines = _head("gpushare_filter_nodes_total", "counter", "Nodes that filter calls let pass or refused.")
         lines += [f'gpushare_filter_nodes_total{{result="{name}"}} {count}' for name, count in self._nodes.items()]
         lines += _head("gpushare_binds_total", "counter", "Bind calls, by how they ended.")

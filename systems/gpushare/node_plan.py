@@ -74,7 +74,7 @@ class NodePlan:
         return (self._state.held or {}).get(key_of(pod), {})
 
     def _env_gpu(self, slices: HeldSlices) -> SharedGpu | None:
-        """The GPU in the environment of the container that holds them."""
+        """Return the GPU in the environment of the container that holds them."""
         answer = self._answers.get(slices.digest)
         if answer is not None:
             return answer.gpu
@@ -82,7 +82,7 @@ class NodePlan:
         return next((gpu for gpu in self._state.gpus if gpu.uuid == slices.gpu), None)
 
     def _env_gpu_of_all(self, pod: Object) -> SharedGpu | None:
-        """The GPU in the environment of all its containers, once each has its slices; None before."""
+        """Return the GPU in the environment of all its containers, once each has its slices; None before."""
         by, wanted = self._by(pod), lasting_requests(pod, self._state.resource)
         if not wanted:
             own = {each.container: each.gpu for each in self._answers.values() if each.pod == uid_of(pod)}
@@ -98,7 +98,7 @@ class NodePlan:
         return gpus[0]
 
     def _taken_for(self, pod: Object) -> list[str]:
-        """The pods for which we took this one."""
+        """Return the pods for which we took this one."""
         of = [self._answers[slices.digest].pod for slices in self._by(pod).values() if slices.digest in self._answers]
         return [uid for uid in of if uid not in ("", uid_of(pod))]
 
@@ -128,13 +128,13 @@ class NodePlan:
         self._move({uid: place for uid, place in moved.items() if self._may_move(uid)})
 
     def _may_move(self, uid: str) -> bool:
-        """Whether nothing of it is in an environment yet."""
+        """Return whether nothing of it is in an environment yet."""
         decision = self._decisions[uid]
         return self._begun_on(self._pods[uid]) is None and not (decision is not None and decision.assigned)
 
     def _given_up(self, uid: str, crossed: Mapping[str, str]) -> str:
-        """The GPU (UUID) that became free where this one's place was taken: whoever took it may have lost its own to a
-        third before."""
+        """Return the GPU (UUID) that became free where this one's place was taken: whoever took it may have lost its
+        own to a third before."""
         taker, seen = crossed[uid], {uid}
         while taker in crossed and taker not in seen:
             seen.add(taker)
@@ -181,8 +181,8 @@ class NodePlan:
     def serve(
         self, amount: int, *, gpu: str = "", preferred: tuple[str, str] | None = None, seed: bool = False
     ) -> AllocateTarget | None:
-        """For whom an Allocate of that many units is, and which GPU it gets; None where it is for nobody. ``gpu`` and
-        ``preferred`` as ``match`` has them; ``seed``: by the design's rule alone.
+        """Return it for whom an Allocate of that many units is, and which GPU it gets; None where it is for nobody.
+        ``gpu`` and ``preferred`` as ``match`` has them; ``seed``: by the design's rule alone.
 
         Raises NoRoomToFollowError.
         """
@@ -217,11 +217,11 @@ class NodePlan:
         return begun
 
     def _begun_on(self, pod: Object) -> SharedGpu | None:
-        """The GPU in the environment of those of its containers that are served; None where none has one."""
+        """Return the GPU in the environment of those of its containers that are served; None where none has one."""
         return next((gpu for slices in self._by(pod).values() if (gpu := self._env_gpu(slices))), None)
 
     def _usable(self, uid: str) -> SharedGpu | None:
-        """The GPU that was decided on, while it is there and well."""
+        """Return the GPU that was decided on, while it is there and well."""
         decision = self._decisions[uid]
         uuid = self._promised(decision) if decision is not None else ""
         return next((gpu for gpu in self._state.gpus if gpu.uuid == uuid and gpu.usable), None)
@@ -248,8 +248,8 @@ class NodePlan:
         self._move({other: self._promised(each) if each is not None else "" for other, each in before.items()})
 
     def answered(self, digest: str, answer: RecordedAnswer) -> dict[str, RecordedAnswer]:
-        """The answers to be written down with this one: those that came to something, and those that a kubelet that
-        has only just begun may still show."""
+        """Return the answers to be written down with this one: those that came to something, and those that a kubelet
+        that has only just begun may still show."""
         known = self._state.answers.items()
         kept = {each: other for each, other in known if each in self._answers or other.pod in self._pods}
         return {**kept, digest: answer}
@@ -265,7 +265,8 @@ class NodePlan:
         )
 
     def _promised(self, decision: Assumption) -> str:
-        """The UUID of the GPU that was decided on; of one that is named by its index alone, "" where it is gone."""
+        """Return the UUID of the GPU that was decided on; of one that is named by its index alone, "" where it is
+        gone."""
         if decision.uuid:
             return decision.uuid
         return next((gpu.uuid for gpu in self._state.gpus if gpu.index == decision.index), "")

@@ -133,8 +133,8 @@ class GpuShareNodePlugin:
         await self._patch_node()
 
     async def _chosen_unit(self, listed: Sequence[ListedGpu]) -> str:
-        """The unit, for as long as this incarnation lives. What users cannot guess is an event on the node: that none
-        will do, and that it is not the MiB of the design.
+        """Return the unit, for as long as this incarnation lives. What users cannot guess is an event on the node: that
+        none will do, and that it is not the MiB of the design.
 
         Raises GpuShareConfigError.
         """
@@ -164,7 +164,8 @@ class GpuShareNodePlugin:
             record(self._context.log, "announced", node=self._node.name, memory=shown)
 
     def _fitting(self, listed: Sequence[ListedGpu]) -> tuple[SharedGpu, ...]:
-        """The GPUs as they are announced: one that was plugged in last stays out if the list would be too long."""
+        """Return the GPUs as they are announced: one that was plugged in last stays out if the list would be too
+        long."""
         found, left_out = list[SharedGpu](), list[str]()
         known = {gpu.uuid for gpu in self._gpus}
         for gpu in sorted(listed, key=lambda each: (each.uuid not in known, each.index)):

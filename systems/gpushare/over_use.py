@@ -20,7 +20,7 @@ REASON = "GPUMemoryOverUse"
 
 
 def message(used_mib: int, asked_mib: int) -> str:
-    """The event's text."""
+    """Return the event's text."""
     return f"uses {used_mib} MiB of GPU memory and asked for {asked_mib} MiB: no limit is enforced"
 
 

@@ -14,7 +14,7 @@ TOO_FULL = "Insufficient GPU Memory in one device"
 
 
 def not_shared(node: str) -> str:
-    """Why a node without shared GPUs is left out."""
+    """Return why a node without shared GPUs is left out."""
     return f"The node {node} is not for GPU share, need skip"
 
 
@@ -38,12 +38,12 @@ class GpuUse(Struct, frozen=True):
 
 
 def without(gpus: Sequence[SharedGpu], withheld: Collection[str]) -> Sequence[SharedGpu]:
-    """The same GPUs, of which those of these UUIDs are not usable."""
+    """Return the same GPUs, of which those of these UUIDs are not usable."""
     return tuple(replace(gpu, usable=False) if gpu.uuid in withheld else gpu for gpu in gpus) if withheld else gpus
 
 
 def gpu_of(use: GpuUse, gpus: Sequence[SharedGpu]) -> SharedGpu | None:
-    """The GPU that a pod uses: by UUID, since indices change with the cards; None for one that is not there."""
+    """Return the GPU that a pod uses: by UUID, since indices change with the cards; None for one that is not there."""
     if use.uuid:
         return next((gpu for gpu in gpus if gpu.uuid == use.uuid), None)
     return next((gpu for gpu in gpus if gpu.index == use.index), None)
@@ -65,18 +65,19 @@ def free_memory(gpus: Sequence[SharedGpu], used: Mapping[str, int]) -> dict[str,
 
 
 def best_fit(request: int, gpus: Sequence[SharedGpu], free: Mapping[str, int]) -> SharedGpu | None:
-    """The GPU with the least free memory that is enough; of equals the one of the lowest index. None where none is."""
+    """Return the GPU with the least free memory that is enough; of equals the one of the lowest index. None where none
+    is."""
     fitting = [gpu for gpu in gpus if gpu.usable and free[gpu.uuid] >= request]
     return min(fitting, key=lambda gpu: (free[gpu.uuid], gpu.index), default=None)
 
 
 def largest_free(gpus: Sequence[SharedGpu], uses: Iterable[GpuUse]) -> int | None:
-    """The most memory that can still be had of one GPU; None on a node that shares none."""
+    """Return the most memory that can still be had of one GPU; None on a node that shares none."""
     return max(free_memory(gpus, used_memory(gpus, uses)).values(), default=None)
 
 
 def refusal(node: str, request: int, largest: int | None) -> str:
-    """Why a node is filtered out, given the most that one of its GPUs has free; "" where that is enough."""
+    """Return why a node is filtered out, given the most that one of its GPUs has free; "" where that is enough."""
     if largest is None:
         return not_shared(node)
     return "" if largest >= request else TOO_FULL

@@ -19,12 +19,12 @@ from mews.systems.gpushare.policy import GpuUse, SharedGpu
 
 
 def requested(pod: Object, resource: str) -> int:
-    """What a pod asks for in all, by its limits."""
+    """Return what a pod asks for in all, by its limits."""
     return pod_limit(pod, resource, whole)
 
 
 def container_requests(pod: Object, resource: str) -> list[tuple[str, int]]:
-    """The containers that ask for it, in the order in which a kubelet serves them."""
+    """Return the containers that ask for it, in the order in which a kubelet serves them."""
     both = (*init_containers_of(pod), *containers_of(pod))
     asked = [(str(container["name"]), whole(limits_of(container).get(resource, 0))) for container in both]
     return [(name, amount) for name, amount in asked if amount > 0]
@@ -64,7 +64,7 @@ class Assumption(Struct, frozen=True):
 
 
 def assumption(pod: Object) -> Assumption | None:
-    """The decision on a pod, None where there is none."""
+    """Return the decision on a pod, None where there is none."""
     found = annotations_of(pod)
     index = _number(found.get(names.INDEX, found.get(names.OLD_INDEX)), -1)
     memory = _number(found.get(names.POD_MEMORY))
@@ -80,7 +80,7 @@ def assumption(pod: Object) -> Assumption | None:
 
 
 def decided(gpu: SharedGpu, memory: int, now_ns: int) -> dict[str, str]:
-    """The annotations of a pod that is given that much of a GPU."""
+    """Return the annotations of a pod that is given that much of a GPU."""
     return {
         names.INDEX: str(gpu.index),
         names.OLD_INDEX: str(gpu.index),
@@ -93,7 +93,7 @@ def decided(gpu: SharedGpu, memory: int, now_ns: int) -> dict[str, str]:
 
 
 def node_gpus(node: Object, memory_resource: str, count_resource: str) -> tuple[SharedGpu, ...]:
-    """A node's GPUs as its plugin wrote them; under the public plugin, which does not, all of equal size."""
+    """Return a node's GPUs as its plugin wrote them; under the public plugin, which does not, all of equal size."""
     written = annotations_of(node).get(names.NODE_GPUS)
     if written is not None:
         return tuple(
@@ -107,12 +107,12 @@ def node_gpus(node: Object, memory_resource: str, count_resource: str) -> tuple[
 
 
 def gpus_text(gpus: Iterable[SharedGpu]) -> str:
-    """The node's annotation."""
+    """Return the node's annotation."""
     return json.dumps([asdict(gpu) for gpu in gpus], separators=(",", ":"))
 
 
 def unhealthy_indices(config_map: Object | None) -> frozenset[int]:
-    """The broken GPUs of ``unhealthy-gpu-<node>``: key ``gpus``, as in "0,2"."""
+    """Return the broken GPUs of ``unhealthy-gpu-<node>``: key ``gpus``, as in "0,2"."""
     text = str(((config_map or {}).get("data") or {}).get("gpus", ""))
     return frozenset(int(part) for part in text.split(",") if part.strip().isdigit())
 
@@ -130,12 +130,12 @@ class LedgerEntry(Struct, frozen=True):
     version: int
 
     def use(self) -> GpuUse:
-        """The same as a use."""
+        """Return the same as a use."""
         return GpuUse(f"{self.namespace}/{self.name}", self.index, self.uuid, self.memory)
 
 
 def ledger_entries(config_map: Object | None) -> dict[str, LedgerEntry]:
-    """A node's ledger, by uid of the pod."""
+    """Return a node's ledger, by uid of the pod."""
     rows = _json(str(((config_map or {}).get("data") or {}).get("pods", "")), list)
     found = (LedgerEntry(**row) for row in rows if _is_row(row, _ENTRY_FIELDS) and row.keys() == _ENTRY_FIELDS.keys())
     return {entry.uid: entry for entry in found}
@@ -153,7 +153,7 @@ class RecordedAnswer(Struct, frozen=True):
 
     @classmethod
     def of(cls, gpu: SharedGpu | None, pod: str, container: str) -> RecordedAnswer:
-        """That GPU."""
+        """Return that GPU."""
         if gpu is None:
             return cls(-1, "", 0, pod, container)
         return cls(gpu.index, gpu.uuid, gpu.memory, pod, container)
@@ -165,12 +165,12 @@ class RecordedAnswer(Struct, frozen=True):
 
 
 def slices_digest(ids: Iterable[str]) -> str:
-    """A short name for a set of slices, of which a container may have tens of thousands."""
+    """Return a short name for a set of slices, of which a container may have tens of thousands."""
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:32]
 
 
 def recorded_answers(config_map: Object | None) -> dict[str, RecordedAnswer]:
-    """The answers in a node's ledger, by digest of the slices."""
+    """Return the answers in a node's ledger, by digest of the slices."""
     rows = _json(str(((config_map or {}).get("data") or {}).get("answers", "")), dict)
     found = {str(digest): row for digest, row in rows.items() if _is_row(row, _GPU_FIELDS)}
     return {
@@ -192,7 +192,7 @@ def ledger_data(
     withheld: frozenset[str] = frozenset(),
     answers: Mapping[str, RecordedAnswer] | None = None,
 ) -> dict[str, str]:
-    """The ConfigMap's data."""
+    """Return the ConfigMap's data."""
     parts: dict[str, Any] = {"pods": [asdict(entries[uid]) for uid in sorted(entries)]}
     if withheld:
         parts["withheld"] = sorted(withheld)

@@ -114,8 +114,8 @@ class GpuReleases(ReleaseBook):
     # Users
 
     async def _users(self, uuid: str) -> dict[str, Object | None] | None:
-        """Who uses the GPU: pods by their annotations, by the ledger's promises, and by the kubelet's word. None: the
-        kubelet does not say."""
+        """Return who uses the GPU: pods by their annotations, by the ledger's promises, and by the kubelet's word.
+        None: the kubelet does not say."""
         try:
             kubelet = await self._node.pod_resources.list()
         except PluginError as error:

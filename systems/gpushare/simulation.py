@@ -38,7 +38,7 @@ class SharingPlacer(SteadyPlacer):
         self._by_name = {node.books.name: node for node in self._nodes}
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether one GPU of some node has as much: a job of several GPUs is none for GPU Share."""
+        """Return whether one GPU of some node has as much: a job of several GPUs is none for GPU Share."""
         return any(
             (not job.share or (job.share <= WHOLE and node.gpus))
             and job.cpu_milli <= node.books.cpu_milli

@@ -18,18 +18,18 @@ _HEALTH = 2 + len(UNHEALTHY)
 
 
 def slice_id(uuid: str, number: int) -> str:
-    """The ID of one unit of a GPU."""
+    """Return the ID of one unit of a GPU."""
     return f"{uuid}{MARK}{number}"
 
 
 def gpu_of_slice(device: str) -> str:
-    """The UUID of the GPU that a device is a part of; "" for a device of others."""
+    """Return the UUID of the GPU that a device is a part of; "" for a device of others."""
     uuid, mark, number = device.rpartition(MARK)
     return uuid if mark and number.isdigit() else ""
 
 
 def slices(gpu: SharedGpu) -> list[PluginDevice]:
-    """All units of a GPU, without topology hints: they would make long lists longer still."""
+    """Return all units of a GPU, without topology hints: they would make long lists longer still."""
     health = HEALTHY if gpu.usable else UNHEALTHY
     return [PluginDevice(slice_id(gpu.uuid, number), health) for number in range(gpu.memory)]
 
@@ -40,7 +40,7 @@ def units_of(memory_mib: int, unit: str) -> int:
 
 
 def list_bytes(gpus: Iterable[tuple[str, int]]) -> int:
-    """How long a ListAndWatchResponse is on the wire, given UUID and units of each GPU."""
+    """Return how long a ListAndWatchResponse is on the wire, given UUID and units of each GPU."""
     total = 0
     for uuid, units in gpus:
         done, digits = 0, 1
@@ -53,12 +53,12 @@ def list_bytes(gpus: Iterable[tuple[str, int]]) -> int:
 
 
 def _field(length: int) -> int:
-    """A length-delimited field: tag, varint of its length, and itself."""
+    """Return a length-delimited field: tag, varint of its length, and itself."""
     return 1 + max((length.bit_length() + 6) // 7, 1) + length
 
 
 def choose_unit(wanted: str, gpus: Sequence[ListedGpu]) -> str:
-    """The unit to announce: the one that is wanted, or with ``auto`` the finest whose list a kubelet takes.
+    """Return the unit to announce: the one that is wanted, or with ``auto`` the finest whose list a kubelet takes.
 
     Raises GpuShareConfigError, one line, where none will do.
     """

@@ -44,7 +44,7 @@ SEED_SLICES = (
 
 
 def configure(options: GpuShareOptions, facility: Facility) -> GpuShareConfig:
-    """The configuration with these options: every node shares its GPUs, unless they say which."""
+    """Return the configuration with these options: every node shares its GPUs, unless they say which."""
     given = options.given()
     nodes = facility.chosen_nodes(given.pop("nodes", None))
     return GpuShareConfig(
@@ -72,7 +72,7 @@ def _plugin(ports: Ports, config: GpuShareConfig) -> Runnable:
 
 
 def extender_config(config: GpuShareConfig) -> dict[str, object]:
-    """Its entry in a KubeSchedulerConfiguration, but for where it is."""
+    """Return its entry in a KubeSchedulerConfiguration, but for where it is."""
     return {
         "filterVerb": "filter",
         "bindVerb": "bind",

@@ -114,7 +114,7 @@ def _small(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inspected(node: str, devices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One node of ``GET /inspect``."""
+    """Return one node of ``GET /inspect``."""
     return {
         "name": node,
         "totalGPU": sum(device["totalGPU"] for device in devices),

@@ -36,7 +36,7 @@ _HELP = "crd prints the TFJob definition for kubectl apply -f -, prometheus scra
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.kod2", description=__doc__)
     made.add_argument("component", choices=COMPONENTS, help=_HELP)
     made.add_argument(
@@ -62,7 +62,7 @@ def _configured(options: argparse.Namespace) -> OperatorConfig:
 
 
 def _in_environment(config: OperatorConfig) -> OperatorConfig:
-    """With Kubeflow's CUSTOM_CLUSTER_DOMAIN, where the file names no domain.
+    """Return it with Kubeflow's CUSTOM_CLUSTER_DOMAIN, where the file names no domain.
 
     Raises ConfigError in one line.
     """

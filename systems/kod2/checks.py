@@ -27,7 +27,7 @@ LARGEST = 2**63 - 1
 
 
 def checked_tfjob(obj: Object) -> TFJob:
-    """The TFJob in an object, whatever it holds.
+    """Return the TFJob in an object, whatever it holds.
 
     Raises TFJobError.
     """
@@ -46,7 +46,7 @@ def checked_tfjob(obj: Object) -> TFJob:
 
 
 def template_info(replicas: Replicas) -> PodInfo:
-    """A role's pod template as scheduling sees it.
+    """Return a role's pod template as scheduling sees it.
 
     Raises ValueError, TypeError and their like for a template that cannot be read.
     """
@@ -66,7 +66,7 @@ def _check_size(job: TFJob) -> None:
 
 
 def _most(job: TFJob, replicas: Replicas) -> int:
-    """How many tasks of a role there may ever be."""
+    """Return how many tasks of a role there may ever be."""
     return job.maximum if replicas.role is Role.WORKER else replicas.count
 
 
@@ -97,7 +97,7 @@ def _check_quantities(replicas: Replicas) -> None:
 
 
 def is_amount(quantity: Any) -> bool:
-    """Whether it is a quantity that something may have or ask for."""
+    """Return whether it is a quantity that something may have or ask for."""
     try:
         return 0 <= parse(quantity) <= LARGEST
     except MALFORMED:

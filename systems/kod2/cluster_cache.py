@@ -68,7 +68,8 @@ class ClusterCache:
     # TFJobs
 
     def tfjob(self, key: str) -> Object | None:
-        """The newest that is known: the cache's, or the operator's own last write that the cache does not show yet."""
+        """Return the newest that is known: the cache's, or the operator's own last write that the cache does not show
+        yet."""
         namespace, name = key_parts(key)
         cached = self.tfjobs.get(name, namespace)
         written = self._written.get(key)
@@ -77,7 +78,7 @@ class ClusterCache:
         return written if version_of(written) > version_of(cached) else cached
 
     def all_tfjobs(self) -> Iterator[Object]:
-        """All of them, the newest known of each, in order of key."""
+        """Yield all of them, the newest known of each, in order of key."""
         for cached in self.tfjobs.items():
             found = self.tfjob(key_of(cached))
             if found is not None:
@@ -94,7 +95,7 @@ class ClusterCache:
         return written
 
     def spec_of(self, tfjob: Object) -> TFJob:
-        """The TFJob as values. Raises TFJobError."""
+        """Return the TFJob as values. Raises TFJobError."""
         uid, generation = uid_of(tfjob), generation_of(tfjob)
         known = self._specs.get(uid)
         if known is None or known[0] != generation:
@@ -102,7 +103,7 @@ class ClusterCache:
         return known[1]
 
     def good_spec_of(self, tfjob: Object) -> TFJob | None:
-        """The same, None for a bad one."""
+        """Return the same, None for a bad one."""
         try:
             return self.spec_of(tfjob)
         except TFJobError:
@@ -138,7 +139,7 @@ class ClusterCache:
                 yield node, pod
 
     def requests_of(self, pod: Object) -> Amounts:
-        """What a pod asks of each resource."""
+        """Return what a pod asks of each resource."""
         uid = uid_of(pod)
         if uid not in self._requests:
             self._requests[uid] = _requests(pod)
@@ -180,7 +181,7 @@ class ClusterCache:
 
 
 def _requests(pod: Object) -> Amounts:
-    """Nothing where they cannot be read: a pod is somebody's, and nobody's jobs may wait for it to be mended."""
+    """Return nothing where they cannot be read: a pod is somebody's, and nobody's jobs may wait for it to be mended."""
     try:
         return pod_info(pod).requests
     except MALFORMED:

@@ -88,7 +88,7 @@ _WORDS = {str: "a text", float: "a number of seconds from 0 on", bool: "true or 
 
 
 def config_of(document: Mapping[str, Any], where: str) -> OperatorConfig:
-    """The configuration with these fields changed.
+    """Return the configuration with these fields changed.
 
     Raises ConfigError in one line.
     """
@@ -115,7 +115,7 @@ def _value(value: Any, kind: type, place: str) -> Any:
 
 
 def load_config(path: Path | str) -> OperatorConfig:
-    """The configuration in a YAML file whose keys are the fields of ``OperatorConfig``.
+    """Return the configuration in a YAML file whose keys are the fields of ``OperatorConfig``.
 
     Raises ConfigError in one line.
     """

@@ -30,7 +30,7 @@ class JobDefaults:
         self._limit_ranges = limit_ranges
 
     def given_to(self, job: TFJob) -> TFJob:
-        """The job with them."""
+        """Return the job with them."""
         items = [
             item
             for ranges in self._limit_ranges()
@@ -51,7 +51,7 @@ def _containers(template: Mapping[str, Any], *keys: str) -> list[Any]:
 
 
 def _filled(replicas: Replicas, items: Iterable[Mapping[str, Any]]) -> Replicas:
-    """With the requests that the API server would fill in."""
+    """Return it with the requests that the API server would fill in."""
     template: Template = clone(dict(replicas.template))
     for container in _containers(template, "containers", "initContainers"):
         resources = container.get("resources") or {}

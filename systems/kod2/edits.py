@@ -24,8 +24,8 @@ from mews.systems.kod2.model import (
 
 
 def followed(queues: Queues, now_s: float) -> tuple[list[Decision], Queues]:
-    """What to take from running jobs at once, and the queues as they are then. Workers whose index TF_CONFIG does not
-    list any more begin anew under one that it does, where they are."""
+    """Return what to take from running jobs at once, and the queues as they are then. Workers whose index TF_CONFIG
+    does not list any more begin anew under one that it does, where they are."""
     decisions: list[Decision] = []
     runners: list[Running] = []
     for runner in queues.running:
@@ -41,7 +41,7 @@ def followed(queues: Queues, now_s: float) -> tuple[list[Decision], Queues]:
 
 
 def _surplus(runner: Running) -> tuple[list[str], dict[str, str]]:
-    """The tasks that the spec has no use for, and those of them that go on under another index: task -> node."""
+    """Return the tasks that the spec has no use for, and those of them that go on under another index: task -> node."""
     fixed = {task for task, _ in runner.job.fixed}
     gone = [task for task in runner.tasks if not is_worker(task) and task not in fixed]
     indices = runner.workers
@@ -69,7 +69,8 @@ def _surplus(runner: Running) -> tuple[list[str], dict[str, str]]:
 
 
 def missing_of(runner: Running) -> ElasticJob | None:
-    """What a running job lacks of what its spec asks for at the least, as a job of its own; None where it has all."""
+    """Return what a running job lacks of what its spec asks for at the least, as a job of its own; None where it has
+    all."""
     job = runner.job
     fixed = tuple((task, ask) for task, ask in job.fixed if task not in runner.tasks)
     workers = max(0, job.minimum - runner.worker_count)

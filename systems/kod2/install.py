@@ -17,7 +17,7 @@ TFJOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
 
 
 def crd() -> dict[str, Any]:
-    """The definition, as ``kubectl apply -f`` would take it."""
+    """Return the definition, as ``kubectl apply -f`` would take it."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     made: dict[str, Any] = yaml.load(package_text("crd.yaml"), loader)
     (version,) = made["spec"]["versions"]
@@ -29,12 +29,12 @@ def crd() -> dict[str, Any]:
 
 
 def crd_text() -> str:
-    """The same as YAML."""
+    """Return the same as YAML."""
     return package_text("crd.yaml").replace(f": {_TEMPLATE}\n", f": {package_text('pod_template.json')}")
 
 
 def package_text(name: str) -> str:
-    """A file that comes with the package."""
+    """Return a file that comes with the package."""
     return files("mews.systems.kod2").joinpath(name).read_text("utf-8")
 
 

@@ -62,11 +62,11 @@ class JobBooks:
         return self._jobs.get(key) if kind == "tfjob" else None
 
     def of(self, key: str) -> JobRecord | None:
-        """A job by namespace/name."""
+        """Return a job by namespace/name."""
         return self._jobs.get(key)
 
     def owner(self, pod: str) -> tuple[str, str] | None:
-        """The job and the task of which a pod (namespace/name) is by its name, None for none."""
+        """Return the job and the task of which a pod (namespace/name) is by its name, None for none."""
         head, _, index = pod.rpartition("-")
         key, _, role = head.rpartition("-")
         return (key, f"{role}-{index}") if key in self._jobs and index.isdecimal() else None

@@ -29,7 +29,7 @@ from mews.systems.kod2.tfjob import CleanPodPolicy, clean_up_of, read_tfjob
 
 # Complex: one branch for each field that makes a line.
 def tfjob_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:  # noqa: C901
-    """Lines for a TFJob."""
+    """Yield lines for a TFJob."""
     tfjob = new if new is not None else old
     if tfjob is None:
         return
@@ -57,7 +57,7 @@ def tfjob_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:  #
 
 
 def _bounds(tfjob: Object) -> Iterator[dict[str, Any]]:
-    """What its spec says; nothing of one that cannot be read."""
+    """Yield what its spec says; nothing of one that cannot be read."""
     try:
         job = read_tfjob(tfjob)
     except TFJobError:

@@ -84,7 +84,7 @@ def _line_18(
 
 
 def least(job: ElasticJob) -> list[int]:
-    """The sum of what the fixed tasks and the minimum of workers ask for, per dimension."""
+    """Return the sum of what the fixed tasks and the minimum of workers ask for, per dimension."""
     total = [amount * job.minimum for amount in job.worker.amounts]
     for _, ask in job.fixed:
         total = [have + more for have, more in zip(total, ask.amounts, strict=True)]

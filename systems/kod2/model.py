@@ -176,21 +176,21 @@ class SchedulingDecision(Struct, frozen=True):
 
 
 def worker_task(index: int) -> str:
-    """The name of a worker among its job's tasks."""
+    """Return the name of a worker among its job's tasks."""
     return f"{_WORKER}{index}"
 
 
 def is_worker(task: str) -> bool:
-    """Whether a task scales."""
+    """Return whether a task scales."""
     return task.startswith(_WORKER)
 
 
 @lru_cache(maxsize=8192)
 def worker_index(task: str) -> int:
-    """The index of a worker."""
+    """Return the index of a worker."""
     return int(task.rpartition("-")[2])
 
 
 def is_server(task: str) -> bool:
-    """Whether a task is a parameter server."""
+    """Return whether a task is a parameter server."""
     return task.startswith("ps-")

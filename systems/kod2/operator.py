@@ -390,7 +390,7 @@ class Kod2Operator:
         return key in self._reconciler.lacking and not self._is_being_left(node)
 
     def _may_start(self, job: TFJob, task: str, node: str) -> bool:
-        """Whether a node has the room for a task, pods aside that are on their way out; a pool may give it."""
+        """Return whether a node has the room for a task, pods aside that are on their way out; a pool may give it."""
         pooled = self._view.is_pooled(job, job.role_of(task))
         return pooled or self._view.room_for(job, task, node) or self._is_being_left(node)
 
@@ -398,7 +398,7 @@ class Kod2Operator:
         return any(is_deleting(pod) or self._is_leaving(pod) for pod in self._cache.pods_on(node))
 
     def _is_leaving(self, pod: Object) -> bool:
-        """A TFJob's pod that its job does not count on any more."""
+        """Return a TFJob's pod that its job does not count on any more."""
         for reference in pod["metadata"].get("ownerReferences") or ():
             tfjob = self._cache.tfjob(f"{pod['metadata']['namespace']}/{reference['name']}")
             if tfjob is not None and uid_of(tfjob) == owner_uid(pod):

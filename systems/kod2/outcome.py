@@ -80,15 +80,16 @@ def outcome_of(job: TFJob, tasks: Collection[str], pods: Pods, *, restarts: int,
 
 
 def overdue(job: TFJob, pods: Pods, *, baseline: bool = False) -> JobOutcome:
-    """The end of a job that took too long. ``baseline``: a back-off limit that is reached, too, is what is told."""
+    """Return the end of a job that took too long. ``baseline``: a back-off limit that is reached, too, is what is
+    told."""
     if baseline and _is_past_backoff(job, job.all_tasks(), pods):
         return _too_often(job)
     return _over_a_limit(f"Job {job.name} has failed because it was active longer than specified deadline")
 
 
 def _is_past_backoff(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
-    """What Kubeflow's operator looks at before anything else of a job: restarts in place, and without any allowed the
-    first pod that failed."""
+    """Return what Kubeflow's operator looks at before anything else of a job: restarts in place, and without any
+    allowed the first pod that failed."""
     if job.backoff_limit is None:
         return False
     failed = any(task in pods and phase_of(pods[task]) == "Failed" for task in tasks)
@@ -96,17 +97,18 @@ def _is_past_backoff(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
 
 
 def _was_taken_away(job: TFJob, pod: Object) -> bool:
-    """Whether somebody deletes a pod that runs, which to Kubeflow's operator is one that failed."""
+    """Return whether somebody deletes a pod that runs, which to Kubeflow's operator is one that failed."""
     return phase_of(pod) == "Running" and not job.restart_on_resize
 
 
 def _has_failed_for_good(policy: RestartPolicy, pod: Object) -> bool:
-    """Whether a pod has failed that is not tried again: to Kubeflow's operator also while it is on its way out."""
+    """Return whether a pod has failed that is not tried again: to Kubeflow's operator also while it is on its way
+    out."""
     return phase_of(pod) == "Failed" and not _is_retried(policy, pod)
 
 
 def _may_lack(job: TFJob, role: Role) -> bool:
-    """Whether the job goes on without those of a role that failed for good."""
+    """Return whether the job goes on without those of a role that failed for good."""
     return job.dynamic and role is Role.WORKER and job.roles[role].restart is not RestartPolicy.EXIT_CODE
 
 
@@ -115,17 +117,18 @@ _JUDGED = (Role.CHIEF, Role.EVALUATOR, Role.MASTER, Role.PS, Role.WORKER)
 
 
 def _over_a_limit(text: str) -> JobOutcome:
-    """The end of a job that took too long, or was tried too often."""
+    """Return the end of a job that took too long, or was tried too often."""
     return JobOutcome("Failed", "TFJobFailed", text, events=(("Normal", text),), nothing_stays=True)
 
 
 def _too_often(job: TFJob) -> JobOutcome:
-    """The end of a job that has reached its back-off limit."""
+    """Return the end of a job that has reached its back-off limit."""
     return _over_a_limit(f"Job {job.name} has failed because it has reached the specified backoff limit")
 
 
 def _failure(job: TFJob, failed: Mapping[Role, Collection[Object]]) -> JobOutcome:
-    """The end for these roles, in the order in which they are judged. Each is told of; the message is of the first."""
+    """Return the end for these roles, in the order in which they are judged. Each is told of; the message is of the
+    first."""
     by_code = [
         ("Warning", f'job "{job.name}" is failing because "{role}" replica(s) failed.')
         for role, pods in failed.items()
@@ -158,32 +161,32 @@ def _has_succeeded(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
 
 
 def is_running(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
-    """Whether the condition Running holds: the chief runs, or (without one) any worker."""
+    """Return whether the condition Running holds: the chief runs, or (without one) any worker."""
     lead = job.lead.task if job.lead is not None else Role.WORKER.task
     own = (task for task in tasks if task.rpartition("-")[0] == lead)
     return any(task in pods and phase_of(pods[task]) == "Running" for task in own)
 
 
 def was_refused(pod: Object) -> bool:
-    """Whether the kubelet would not have it (OutOfcpu, UnexpectedAdmissionError) or threw it out: no word of the
+    """Return whether the kubelet would not have it (OutOfcpu, UnexpectedAdmissionError) or threw it out: no word of the
     program's."""
     reason = (pod.get("status") or {}).get("reason") or ""
     return reason in DISRUPTIONS or not any(True for _ in _terminated(pod))
 
 
 def exit_code(pod: Object) -> int | None:
-    """That of the container that trains, whatever became of others beside it; None where it never ended."""
+    """Return that of the container that trains, whatever became of others beside it; None where it never ended."""
     codes = (ended.get("exitCode", 0) for name, ended in _terminated(pod) if name == CONTAINER)
     return next((int(code) for code in codes), None)
 
 
 def ended_s(pod: Object) -> float:
-    """When the last container of an ended pod ended, unix s; 0 where nothing tells it."""
+    """Return when the last container of an ended pod ended, unix s; 0 where nothing tells it."""
     return max((seconds(ended["finishedAt"]) for _, ended in _terminated(pod) if ended.get("finishedAt")), default=0.0)
 
 
 def _terminated(pod: Object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The containers that have ended, by name."""
+    """Yield the containers that have ended, by name."""
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (container.get("state") or {}).get("terminated")
         if ended is not None:
@@ -195,7 +198,7 @@ def _all_in_place(job: TFJob, tasks: Collection[str], pods: Pods) -> int:
 
 
 def _restarts_in_place(job: TFJob, task: str, pod: Object) -> int:
-    """How often its kubelet restarted the containers of a pod that runs."""
+    """Return how often its kubelet restarted the containers of a pod that runs."""
     if phase_of(pod) != "Running" or job.role_of(task).restart is RestartPolicy.NEVER:
         return 0
     status = pod.get("status") or {}
@@ -204,8 +207,8 @@ def _restarts_in_place(job: TFJob, task: str, pod: Object) -> int:
 
 
 def _runs_first(job: TFJob, tasks: Collection[str], pods: Pods, failed: Role) -> bool:
-    """Whether Kubeflow's operator finds a job running before it comes to the role that failed: roles are judged one
-    after the other, and one whose exit code is final has failed before all of them."""
+    """Return whether Kubeflow's operator finds a job running before it comes to the role that failed: roles are judged
+    one after the other, and one whose exit code is final has failed before all of them."""
     lead = job.lead if job.lead is not None else Role.WORKER
     final = any(
         replicas.restart is RestartPolicy.EXIT_CODE
@@ -219,7 +222,8 @@ def _runs_first(job: TFJob, tasks: Collection[str], pods: Pods, failed: Role) ->
 
 
 def is_training(job: TFJob, tasks: Collection[str], pods: Pods) -> bool:
-    """Whether it makes progress: all servers run, and any one worker; all of them where the job is not elastic."""
+    """Return whether it makes progress: all servers run, and any one worker; all of them where the job is not
+    elastic."""
     running = {task for task in tasks if task in pods and phase_of(pods[task]) == "Running"}
     if not all(task in running for task in tasks if is_server(task)):
         return False

@@ -42,7 +42,7 @@ class Workers:
     def within(
         self, changed: Mapping[int, int] = MappingProxyType({}), devices: Mapping[str, int] | None = None
     ) -> int:
-        """How many fit in all, were the capacities of some nodes others, and with what the pools have left."""
+        """Return how many fit in all, were the capacities of some nodes others, and with what the pools have left."""
         capacities = self.room.capacities(self.job.worker)
         if not self.job.worker.pooled:
             return capacities.total + sum(now - capacities.by_node[number] for number, now in changed.items())
@@ -57,7 +57,7 @@ class Workers:
 
     # Complex: one search, and the shortcuts that end it early.
     def layout(self, at_least: int, wanted: int, order: Sequence[int] | None = None) -> Layout | None:  # noqa: C901
-        """The best way to place the fixed tasks so that at least so many workers fit: most workers (up to
+        """Return the best way to place the fixed tasks so that at least so many workers fit: most workers (up to
         ``wanted``), then a worker beside the first fixed task, then the earliest node of ``order``.
 
         Without an order the first way that is good enough is taken: to know whether there is one.
@@ -89,7 +89,7 @@ class Workers:
         return best
 
     def _searched(self, at_least: int, wanted: int) -> Layout | None:
-        """What the exact search finds."""
+        """Return what the exact search finds."""
         found = assign(self.room, self.job, at_least, wanted)
         self.proven = found.proven
         if found.tasks is None:
@@ -110,7 +110,7 @@ class Workers:
         return self._greedily(first, wanted, order)
 
     def _greedily(self, first: int, wanted: int, order: Sequence[int] | None) -> Layout | None:
-        """The first fixed task on that node, each other one there too or on the next that takes it."""
+        """Return the first fixed task on that node, each other one there too or on the next that takes it."""
         room, job = self.room, self.job
         trial = room.copy()
         placed: Tasks = {}
@@ -139,7 +139,7 @@ class Feasibility(StrEnum):
 
 
 def feasibility(room: FreeRoom, job: ElasticJob) -> Feasibility:
-    """Whether the job's fixed tasks and its minimum of workers have an actual placement."""
+    """Return whether the job's fixed tasks and its minimum of workers have an actual placement."""
     workers = Workers(room, job)
     if workers.layout(job.minimum, job.minimum) is not None:
         return Feasibility.YES
@@ -147,7 +147,7 @@ def feasibility(room: FreeRoom, job: ElasticJob) -> Feasibility:
 
 
 def could_place(room: FreeRoom, job: ElasticJob) -> bool:
-    """Whether a placement of the job's fixed tasks and its minimum of workers is known."""
+    """Return whether a placement of the job's fixed tasks and its minimum of workers is known."""
     return feasibility(room, job) is Feasibility.YES
 
 
@@ -174,7 +174,7 @@ def place(room: FreeRoom, job: ElasticJob, *, affinity: bool = True) -> Tasks | 
 
 
 def _on_one(room: FreeRoom, job: ElasticJob, count: int) -> Tasks | None:
-    """The whole job on the tightest single node that holds it."""
+    """Return the whole job on the tightest single node that holds it."""
     best: tuple[float, str] | None = None
     for number, capacity in enumerate(room.capacities(job.worker).by_node):
         if capacity < count:
@@ -229,8 +229,8 @@ def _on_several(room: FreeRoom, job: ElasticJob, layout: Layout, order: Sequence
 
 
 def _spread(room: FreeRoom, job: ElasticJob) -> Tasks | None:
-    """Each task on the node that is most idle by then: placement without affinity, for comparison. Where that wastes
-    room that the minimum needs, the ordinary placement is taken."""
+    """Return each task on the node that is most idle by then: placement without affinity, for comparison. Where that
+    wastes room that the minimum needs, the ordinary placement is taken."""
     trial = room.copy()
     tasks: Tasks = {}
     workers = [(worker_task(index), job.worker) for index in range(job.wanted)]

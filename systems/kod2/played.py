@@ -110,12 +110,13 @@ class PlayedTraining:
 
 
 def _learners(job: _Job) -> dict[str, str]:
-    """Those that train: task -> node. Servers serve, evaluators look on."""
+    """Return those that train: task -> node. Servers serve, evaluators look on."""
     return {task: node for task, (node, _) in job.members.items() if task.partition("-")[0] in LEARNERS}
 
 
 def _place(env: Mapping[str, str]) -> tuple[str, list[str], int]:
-    """The task of a process, its job's servers and how many workers that has; a job of one task has no TF_CONFIG.
+    """Return the task of a process, its job's servers and how many workers that has; a job of one task has no
+    TF_CONFIG.
 
     Raises ValueError where it cannot be read.
     """

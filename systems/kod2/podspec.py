@@ -22,7 +22,7 @@ QUORUM = "KOD2_QUORUM"
 
 
 def labels_of_task(job: TFJob, task: str) -> dict[str, str]:
-    """The labels of a task's pod and service."""
+    """Return the labels of a task's pod and service."""
     role, _, index = task.rpartition("-")
     labels = {JOB_NAME: job.name, OPERATOR_NAME: OPERATOR, REPLICA_TYPE: role, REPLICA_INDEX: index}
     if (job.lead is not None and role == job.lead.task) or (job.lead is None and task == "worker-0"):
@@ -31,12 +31,12 @@ def labels_of_task(job: TFJob, task: str) -> dict[str, str]:
 
 
 def worker_selector(job: TFJob) -> str:
-    """The selector of a job's workers, as the scale subresource shows it."""
+    """Return the selector of a job's workers, as the scale subresource shows it."""
     return f"{JOB_NAME}={job.name},{OPERATOR_NAME}={OPERATOR},{REPLICA_TYPE}={Role.WORKER.task}"
 
 
 def listed_tasks(pod: Object) -> Any:
-    """The cluster that a pod's TF_CONFIG names; None where it has none."""
+    """Return the cluster that a pod's TF_CONFIG names; None where it has none."""
     for container in pod["spec"]["containers"]:
         for entry in container.get("env") or () if container["name"] == CONTAINER else ():
             if entry["name"] == "TF_CONFIG":
@@ -45,7 +45,7 @@ def listed_tasks(pod: Object) -> Any:
 
 
 def task_of(labels: Any) -> str:
-    """The task that a pod or service with these labels is of."""
+    """Return the task that a pod or service with these labels is of."""
     return f"{labels.get(REPLICA_TYPE, '')}-{labels.get(REPLICA_INDEX, '')}"
 
 
@@ -70,7 +70,7 @@ def tf_config(job: TFJob, task: str, *, workers: int | None = None) -> dict[str,
 
 
 def _sparse(cluster: dict[str, Any], role: str, index: int) -> dict[str, Any]:
-    """What a task is told that needs not know the workers: itself, and the servers where it is a worker."""
+    """Return what a task is told that needs not know the workers: itself, and the servers where it is a worker."""
     own = cluster[role][index]
     if role == Role.WORKER.task:
         return {"worker": {str(index): own}, "ps": cluster.get(Role.PS.task, [])}
@@ -78,7 +78,7 @@ def _sparse(cluster: dict[str, Any], role: str, index: int) -> dict[str, Any]:
 
 
 def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, scheduler: str | None = None) -> Object:
-    """The pod of a task. On ``node`` outright, or by way of ``scheduler`` on a node so named; without a node the
+    """Return the pod of a task. On ``node`` outright, or by way of ``scheduler`` on a node so named; without a node the
     template decides, and the job is never scaled.
 
     KOD2_QUORUM tells a server how many workers it waits for before training begins.
@@ -119,12 +119,12 @@ def pod_of_task(job: TFJob, owner: Object, task: str, *, node: str | None, sched
 
 
 def _restart_policy(replicas: Replicas) -> str:
-    """The kubelet restarts what may be restarted in place; by exit code the operator decides."""
+    """Return the kubelet restarts what may be restarted in place; by exit code the operator decides."""
     return "Never" if replicas.restart is RestartPolicy.EXIT_CODE else replicas.restart.value
 
 
 def service_of_task(job: TFJob, owner: Object, task: str) -> Object:
-    """The headless service that gives a task its name."""
+    """Return the headless service that gives a task its name."""
     labels = {key: value for key, value in labels_of_task(job, task).items() if key != JOB_ROLE}
     return {
         "apiVersion": "v1",
@@ -147,7 +147,7 @@ def service_of_task(job: TFJob, owner: Object, task: str) -> Object:
 
 
 def owner_reference(owner: Object) -> dict[str, Any]:
-    """What makes the TFJob the controller of its pods and services."""
+    """Return what makes the TFJob the controller of its pods and services."""
     metadata = owner["metadata"]
     return {
         "apiVersion": "kubeflow.org/v1",
@@ -160,7 +160,7 @@ def owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def owner_uid(obj: Object) -> str:
-    """The uid of the TFJob that controls a pod or service; "" where there is none."""
+    """Return the uid of the TFJob that controls a pod or service; "" where there is none."""
     for reference in obj.get("metadata", {}).get("ownerReferences") or ():
         if reference.get("controller") and reference.get("kind") == "TFJob":
             return str(reference["uid"])

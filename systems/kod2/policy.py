@@ -42,7 +42,7 @@ _MOMENT_S = 0.001
 
 
 def decide(queues: Queues, now_s: float, options: Options | None = None) -> SchedulingDecision:
-    """Everything that can be decided now: passes of Algorithm 1, repeated until one changes nothing.
+    """Return everything that can be decided now: passes of Algorithm 1, repeated until one changes nothing.
 
     ``now_s`` counts in the same seconds as the jobs' ``arrived_s``.
     """
@@ -111,8 +111,8 @@ class _Scheduling:
     # One pass
 
     def one_pass(self) -> bool:
-        """Lines 5 to 36, once running jobs have what their specs ask for since they were changed; whether anything
-        changed."""
+        """Return lines 5 to 36, once running jobs have what their specs ask for since they were changed; whether
+        anything changed."""
         changed = self._complete()
         order = self._order()
         if order and not changed:
@@ -157,7 +157,8 @@ class _Scheduling:
         self.decisions.append(ScaledOut(runner.job.key, added))
 
     def _starve(self, order: list[WaitingJob]) -> bool:
-        """Lines 27 to 29, for all that still wait: behind a head that cannot be placed they would starve as well."""
+        """Return lines 27 to 29, for all that still wait: behind a head that cannot be placed they would starve as
+        well."""
         changed = False
         for entry in order:
             patient = entry.starving or entry.refused
@@ -169,8 +170,8 @@ class _Scheduling:
         return changed
 
     def _order(self) -> list[WaitingJob]:
-        """The waiting: starving ones by their wait, then by descending weight, equal ones by arrival. A job that does
-        not fit the empty cluster waits outside the line."""
+        """Return the waiting: starving ones by their wait, then by descending weight, equal ones by arrival. A job that
+        does not fit the empty cluster waits outside the line."""
         if self._line is None:
             line = [entry for key, entry in self._waiting.items() if key not in self._too_large]
             self._line = sorted(line, key=self._rank)
@@ -264,7 +265,7 @@ class _Scheduling:
     # What people are told
 
     def reasons(self) -> Mapping[str, WaitReason]:
-        """Why each waiting job waits, and what running ones lack."""
+        """Return why each waiting job waits, and what running ones lack."""
         order = self._order()
         heaviest = max(self._running, key=lambda key: self._weights[key], default=None)
         blocked = order[0].job.key if order and self._is_heaviest(order[0]) else None
@@ -298,8 +299,8 @@ def _least(job: ElasticJob) -> str:
 
 
 def next_look_s(queues: Queues, now_s: float, options: Options) -> float | None:
-    """The next time at which time alone may change the decision, in the seconds of ``now_s``: a waiting job's limit or
-    a grown job's cooldown is over, or the room of ended workers counts no more. None: never.
+    """Return the next time at which time alone may change the decision, in the seconds of ``now_s``: a waiting job's
+    limit or a grown job's cooldown is over, or the room of ended workers counts no more. None: never.
     """
     starve = [e.job.arrived_s + options.starve_limit_s for e in queues.waiting if not (e.starving or e.refused)]
     grown = [r for r in queues.running if r.scaled_s is not None and len(r.workers) < r.job.maximum]

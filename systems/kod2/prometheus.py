@@ -60,5 +60,5 @@ class Kod2PrometheusMetrics:
         self._passes.observe(seconds)
 
     def exposition(self) -> bytes:
-        """All of it in Prometheus' text form."""
+        """Return all of it in Prometheus' text form."""
         return generate_latest(self.registry)

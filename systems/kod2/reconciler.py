@@ -211,7 +211,7 @@ class Reconciler:
         return True
 
     def _start_left_s(self, job: TFJob, status: Status) -> float | None:
-        """How long a placed job may still take until it runs; None for one that does or did."""
+        """Return how long a placed job may still take until it runs; None for one that does or did."""
         started = any(statuses.holds(status, kind) for kind in (statuses.RUNNING, statuses.RESTARTING))
         started |= not job.workers.count and job.lead is None  # servers alone are never Running
         if self._is_baseline or started or "startTime" not in status or math.isinf(self._config.start_limit_s):
@@ -379,7 +379,7 @@ class Reconciler:
         self._decide()
 
     def _enough_without(self, tfjob: Object, job: TFJob, status: Status) -> dict[str, str]:
-        """The placement of the tasks that have a pod, where those may go on by themselves; else nothing."""
+        """Return the placement of the tasks that have a pod, where those may go on by themselves; else nothing."""
         pods = self._cache.pods_of(uid_of(tfjob))
         placement = statuses.placement_of(status)
         left = {task: node for task, node in placement.items() if task in pods and not is_deleting(pods[task])}

@@ -52,7 +52,7 @@ class FreeRoom:
             self.take_all(job.job, job.ended)
 
     def copy(self) -> FreeRoom:
-        """A room of its own to try things out in."""
+        """Return a room of its own to try things out in."""
         other = FreeRoom.__new__(FreeRoom)
         other.nodes, other.index = self.nodes, self.index
         other.free = [list(free) for free in self.free]
@@ -102,7 +102,8 @@ class FreeRoom:
         return known
 
     def capacity(self, number: int, ask: TaskRequest, less: TaskRequest | None = None) -> int:
-        """How many more such tasks a node holds, once it holds one of ``less``; its pool, which it shares, aside."""
+        """Return how many more such tasks a node holds, once it holds one of ``less``; its pool, which it shares,
+        aside."""
         node = self.nodes[number]
         if ask.nodes is not None and node.name not in ask.nodes:
             return 0
@@ -120,17 +121,17 @@ class FreeRoom:
         return least
 
     def fits(self, number: int, ask: TaskRequest) -> bool:
-        """Whether one more such task fits a node, devices of its pool included."""
+        """Return whether one more such task fits a node, devices of its pool included."""
         return self.capacity(number, ask) > 0 and self.devices(number, ask) > 0
 
     def devices(self, number: int, ask: TaskRequest) -> int:
-        """How many such tasks the devices of a node's pool are enough for."""
+        """Return how many such tasks the devices of a node's pool are enough for."""
         if not ask.pooled:
             return PLENTY
         return max(0, self.pools.get(self.nodes[number].pool or "", 0) // ask.pooled)
 
     def idle(self, number: int) -> float:
-        """The smaller of a node's idle shares of CPU and memory."""
+        """Return the smaller of a node's idle shares of CPU and memory."""
         known = self._idle[number]
         if known is None:
             allocatable, free = self.nodes[number].allocatable, self.free[number]

@@ -14,7 +14,8 @@ Removals = list[tuple[Running, str]]
 
 
 def scale_in(room: FreeRoom, job: ElasticJob, running: Sequence[Running], weights: Weights) -> Removals | None:
-    """The workers to take from running jobs so that the job's minimum can be placed; None when that is not enough.
+    """Return the workers to take from running jobs so that the job's minimum can be placed; None when that is not
+    enough.
 
     ``weights``: the effective ones, of the running and of ``job``. The room is not changed.
     """
@@ -47,8 +48,8 @@ def victims(job: ElasticJob, running: Sequence[Running], weights: Weights) -> li
 
 
 def removable(victim: Running) -> list[str]:
-    """A job's workers in the order in which they may be taken: from nodes without its parameter servers first, the
-    highest index first; worker-0 never, and never below the minimum."""
+    """Return a job's workers in the order in which they may be taken: from nodes without its parameter servers first,
+    the highest index first; worker-0 never, and never below the minimum."""
     servers = {node for task, node in victim.tasks.items() if is_server(task)}
     workers = [task for task in victim.tasks if is_worker(task)]
     candidates = sorted(
@@ -71,8 +72,8 @@ def _needed(trial: FreeRoom, workers: Workers, job: ElasticJob, removals: Remova
 
 
 def scale_out(room: FreeRoom, runner: Running) -> dict[str, str]:
-    """The workers to add to a job, task -> node: on its parameter servers' nodes first, then on nodes that host it,
-    then by name, the lowest free indices first, up to its maximum. The room is not changed."""
+    """Return the workers to add to a job, task -> node: on its parameter servers' nodes first, then on nodes that host
+    it, then by name, the lowest free indices first, up to its maximum. The room is not changed."""
     missing = runner.job.maximum - runner.worker_count
     capacities = room.capacities(runner.job.worker)
     if missing <= 0 or not capacities.total:
@@ -98,8 +99,8 @@ def scale_out(room: FreeRoom, runner: Running) -> dict[str, str]:
 
 
 def rehome(room: FreeRoom, runner: Running, task: str, takes: Callable[[str], bool] = lambda node: True) -> str | None:
-    """Another node for a task whose own does not take it any more: in ScaleOut's order, of those that ``takes`` lets
-    pass; None when none has room.
+    """Return another node for a task whose own does not take it any more: in ScaleOut's order, of those that ``takes``
+    lets pass; None when none has room.
 
     The room counts the job without that task.
     """

@@ -31,7 +31,7 @@ class Assignment(Struct, frozen=True):
 
 
 def assign(room: FreeRoom, job: ElasticJob, at_least: int, wanted: int, steps: int = STEPS) -> Assignment:
-    """The fixed tasks' nodes so that at least so many workers fit, and most of those wanted."""
+    """Return the fixed tasks' nodes so that at least so many workers fit, and most of those wanted."""
     steps = min(steps, room.budget.left)
     search = _Search(room, job, at_least, wanted, steps)
     search.run()
@@ -75,7 +75,7 @@ class _Search:
         return tuple(self._room.free[number]), node.pool, allowed
 
     def _capacities(self, kind: _Kind) -> tuple[int, ...]:
-        """How many more of each kind of task a node of that kind holds, its pool aside."""
+        """Return how many more of each kind of task a node of that kind holds, its pool aside."""
         known = self._holds.get(kind)
         if known is None:
             free, _, allowed = kind
@@ -91,7 +91,7 @@ class _Search:
                 sums[kind[1]] = sums.get(kind[1], 0) + nodes * capacity
 
     def _takes(self, which: int) -> int:
-        """How many tasks of a kind fit in all, as things are."""
+        """Return how many tasks of a kind fit in all, as things are."""
         asks = self._asks[which].pooled
         if not asks:
             return sum(self._sums[which].values())
@@ -156,7 +156,7 @@ class _Search:
             self._pools[old[1] or ""] -= devices
 
     def _rest_fits(self, depth: int) -> bool:
-        """Whether the tasks that are left fit one kind at a time: less than that is no way."""
+        """Return whether the tasks that are left fit one kind at a time: less than that is no way."""
         left: dict[TaskRequest, int] = {}
         for _, ask in self._tasks[depth:]:
             left[ask] = left.get(ask, 0) + 1
@@ -181,6 +181,6 @@ def _capacity(free: tuple[int, ...], ask: TaskRequest) -> int:
 
 
 def _size(room: FreeRoom, ask: TaskRequest) -> float:
-    """A task's largest share of the largest node: large ones are placed first."""
+    """Return a task's largest share of the largest node: large ones are placed first."""
     largest = [max((node.allocatable[d] for node in room.nodes), default=0) for d in range(len(ask.amounts))]
     return max((want / have for want, have in zip(ask.amounts, largest, strict=True) if have), default=0.0)

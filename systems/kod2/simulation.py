@@ -75,7 +75,7 @@ class TraceTrainingScheduler:
         return ElasticJob(f"{self._number:09}-{job.name}", now_s, (), ask, 1, job.instances, job.instances)
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether one worker fits an empty node."""
+        """Return whether one worker fits an empty node."""
         return feasibility(self._empty, self._elastic(job, 0.0)) is Feasibility.YES
 
     def submit(self, job: SimulatedJob, now_s: float) -> None:
@@ -90,7 +90,7 @@ class TraceTrainingScheduler:
         del self._running[key], self._jobs[key]
 
     def waiting(self) -> int:
-        """How many jobs wait."""
+        """Return how many jobs wait."""
         return len(self._waiting)
 
     def _queues(self) -> Queues:
@@ -98,11 +98,11 @@ class TraceTrainingScheduler:
         return Queues(self._cluster, tuple(self._waiting.values()), running)
 
     def next_s(self, now_s: float) -> float | None:
-        """When a limit or a cooldown is over."""
+        """Return when a limit or a cooldown is over."""
         return next_look_s(self._queues(), now_s, self._options) if self._waiting or self._running else None
 
     def decide(self, now_s: float) -> Sequence[ElasticRun]:
-        """What the policy decides, done at once."""
+        """Return what the policy decides, done at once."""
         changed: dict[str, _Training] = {}
         for decision in decide(self._queues(), now_s, self._options).decisions:
             match decision:

@@ -30,27 +30,27 @@ _LONGEST_MESSAGE = 32_768
 
 
 def status_of(obj: Object) -> Status:
-    """A copy of the object's status."""
+    """Return a copy of the object's status."""
     copied: Status = clone(obj.get("status") or {})
     return copied
 
 
 def holds(status: Mapping[str, Any], kind: str) -> bool:
-    """Whether a condition is there and true."""
+    """Return whether a condition is there and true."""
     return any(c["type"] == kind and c["status"] == "True" for c in status.get("conditions") or ())
 
 
 def is_finished(status: Mapping[str, Any]) -> bool:
-    """Whether the job has succeeded or failed."""
+    """Return whether the job has succeeded or failed."""
     return any(holds(status, kind) for kind in _ENDED)
 
 
 def with_condition(
     status: Status, kind: str, reason: str, message: str, *, now_s: float, value: str = "True"
 ) -> Status:
-    """The condition set and moved to the end; others that it excludes made false or dropped, as Kubeflow's operator
-    does: Running and Restarting exclude each other, the end makes Running false. One that is there with that value and
-    reason stays as it is, message included."""
+    """Return the condition set and moved to the end; others that it excludes made false or dropped, as Kubeflow's
+    operator does: Running and Restarting exclude each other, the end makes Running false. One that is there with that
+    value and reason stays as it is, message included."""
     stamp, message = timestamp(now_s), message[:_LONGEST_MESSAGE]
     conditions: list[dict[str, Any]] = status.get("conditions") or []
     known = next((c for c in conditions if c["type"] == kind), None)
@@ -96,7 +96,7 @@ def suspended(status: Status, job: TFJob, *, now_s: float) -> Status:
 
 
 def resumed(status: Status, job: TFJob, *, now_s: float) -> Status:
-    """No longer suspended."""
+    """Return no longer suspended."""
     message = f"TFJob {job.name} is resumed."
     return with_condition(status, SUSPENDED, "TFJobResumed", message, now_s=now_s, value="False")
 
@@ -144,7 +144,7 @@ LAST_DELAY_S = 60.0
 
 
 def delay_s(times: int, *, first_s: float = 1.0) -> float:
-    """How long something that was refused so many times before is left alone: doubled with each further time."""
+    """Return how long something that was refused so many times before is left alone: doubled with each further time."""
     return min(first_s * 2.0 ** min(times, 20), LAST_DELAY_S)
 
 
@@ -157,7 +157,7 @@ class Stall(Struct, frozen=True):
 
 
 def stall_of(tfjob: Object) -> Stall | None:
-    """What holds a TFJob back; None where nothing does, or its spec has changed since."""
+    """Return what holds a TFJob back; None where nothing does, or its spec has changed since."""
     found = ((tfjob.get("status") or {}).get("elastic") or {}).get("stalled")
     if not found or int(found["generation"]) != generation_of(tfjob):
         return None
@@ -174,7 +174,7 @@ def stalled(status: Status, tfjob: Object, reason: str, message: str, *, now_s: 
 
 
 def is_stalled(tfjob: Object) -> bool:
-    """Whether its status says that it is held back, or was by what has changed since."""
+    """Return whether its status says that it is held back, or was by what has changed since."""
     status = tfjob.get("status") or {}
     return holds(status, STALLED) or "stalled" in (status.get("elastic") or {})
 
@@ -212,7 +212,7 @@ def placement_of(status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def state_of(status: Mapping[str, Any]) -> str:
-    """The elastic state; "" before the operator has seen the job."""
+    """Return the elastic state; "" before the operator has seen the job."""
     return str((status.get("elastic") or {}).get("state") or "")
 
 
@@ -223,7 +223,7 @@ def waiting_since_s(status: Mapping[str, Any]) -> float | None:
 
 
 def scaled_s(status: Mapping[str, Any]) -> float | None:
-    """The last scale-in or scale-out, unix s."""
+    """Return the last scale-in or scale-out, unix s."""
     stamp = (status.get("elastic") or {}).get("scaledAt")
     return None if stamp is None else seconds(stamp)
 

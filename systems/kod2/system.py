@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def configure(options: OptionsModel, facility: Facility) -> OperatorConfig:
-    """The operator's settings. Its limits are weighed against how long jobs train, which is emulated time."""
+    """Return the operator's settings. Its limits are weighed against how long jobs train, which is emulated time."""
     config = replace(OperatorConfig(), **options.given())
     config = replace(
         config,

@@ -118,17 +118,17 @@ class TFJob(Struct, frozen=True):
         return tuple(f"{role.task}-{index}" for role in roles for index in range(self.roles[role].count))
 
     def all_tasks(self) -> tuple[str, ...]:
-        """All tasks of the job at its ``replicas``: what a controller without elasticity creates."""
+        """Return all tasks of the job at its ``replicas``: what a controller without elasticity creates."""
         return (*self.fixed_tasks(), *(f"worker-{index}" for index in range(self.workers.count)))
 
     def has_task(self, task: str) -> bool:
-        """Whether its spec still knows a task; of workers there may be any."""
+        """Return whether its spec still knows a task; of workers there may be any."""
         role, _, index = task.rpartition("-")
         found = next((replicas for name, replicas in self.roles.items() if name.task == role), None)
         return found is not None and (found.role is Role.WORKER or int(index) < found.count)
 
     def role_of(self, task: str) -> Replicas:
-        """The replica type of a task."""
+        """Return the replica type of a task."""
         return next(found for role, found in self.roles.items() if role.task == task.rpartition("-")[0])
 
 
@@ -136,7 +136,7 @@ _NO_WORKERS = Replicas(Role.WORKER, 0, RestartPolicy.NEVER, MappingProxyType({})
 
 
 def read_tfjob(obj: Object) -> TFJob:
-    """The TFJob in an object that the schema has let through.
+    """Return the TFJob in an object that the schema has let through.
 
     Raises TFJobError.
     """
@@ -170,8 +170,8 @@ def read_tfjob(obj: Object) -> TFJob:
 
 
 def clean_up_of(obj: Object, default: CleanPodPolicy) -> tuple[CleanPodPolicy, int | None]:
-    """Which pods go when the job has ended, and after how many seconds it goes itself, of any TFJob: what cannot be
-    read is as if it were not there."""
+    """Return which pods go when the job has ended, and after how many seconds it goes itself, of any TFJob: what cannot
+    be read is as if it were not there."""
     spec = obj.get("spec")
     policy = _run_policy(spec) if isinstance(spec, Mapping) else {}
     clean, ttl_s = policy.get("cleanPodPolicy"), policy.get("ttlSecondsAfterFinished")
@@ -231,7 +231,7 @@ MANAGER = "kubeflow.org/training-operator"
 
 
 def is_managed_elsewhere(obj: Object) -> bool:
-    """Whether somebody else sees to this TFJob (runPolicy.managedBy)."""
+    """Return whether somebody else sees to this TFJob (runPolicy.managedBy)."""
     spec = obj.get("spec")
     policy = spec.get("runPolicy") if isinstance(spec, Mapping) else None
     return isinstance(policy, Mapping) and policy.get("managedBy") not in (None, "", MANAGER)

@@ -31,7 +31,7 @@ class TrainingShape(Struct, frozen=True):
 
 
 def shape_in(annotations: Mapping[str, str]) -> TrainingShape:
-    """The training that a pod's annotations describe.
+    """Return the training that a pod's annotations describe.
 
     Raises ValueError naming the annotation.
     """
@@ -52,9 +52,9 @@ def shape_in(annotations: Mapping[str, str]) -> TrainingShape:
 
 
 def environment_in(annotations: Mapping[str, str], pace: float) -> dict[str, str]:
-    """What the trainer in numpy (``mews.systems.kod2.trainer``) must be told to train alike, in real seconds where
-    so many emulated ones pass in each (``pace``). Nothing where no annotation says anything; where the servers are and
-    how busy they get is not played.
+    """Return what the trainer in numpy (``mews.systems.kod2.trainer``) must be told to train alike, in real seconds
+    where so many emulated ones pass in each (``pace``). Nothing where no annotation says anything; where the servers
+    are and how busy they get is not played.
 
     Raises ValueError as ``shape_in`` does.
     """
@@ -73,12 +73,13 @@ def speed(shape: TrainingShape, *, near: int, far: int, servers: int) -> float:
 
 
 def busy_share(shape: TrainingShape, *, near: int, far: int, servers: int) -> float:
-    """The share of their time in which the workers compute: what they wait for messages and servers costs no CPU."""
+    """Return the share of their time in which the workers compute: what they wait for messages and servers costs no
+    CPU."""
     workers = near + far
     return speed(shape, near=near, far=far, servers=servers) * shape.step_s / workers if workers else 0.0
 
 
 def loss(shape: TrainingShape, done: float) -> float:
-    """A loss that falls as steps are done: 2.303 (ten classes, guessing) at first, near 0.2 at the end."""
+    """Return a loss that falls as steps are done: 2.303 (ten classes, guessing) at first, near 0.2 at the end."""
     share = min(1.0, done / shape.steps) if shape.steps else 1.0
     return 0.2 + 2.103 * (1.0 - share) ** 2

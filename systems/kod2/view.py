@@ -34,8 +34,9 @@ class QueueView:
         self._templates: dict[tuple[str, Role], tuple[object, PodInfo]] = {}
 
     def queues(self, now_s: float, held: Collection[str] = ()) -> Queues:
-        """The queues as the API has them now (unix s). Jobs that are held back are not placed and stay as they are:
-        ``held``, and those whose status says so. Those that cannot be read are left out: their own turn ends them."""
+        """Return the queues as the API has them now (unix s). Jobs that are held back are not placed and stay as they
+        are: ``held``, and those whose status says so. Those that cannot be read are left out: their own turn ends
+        them."""
         jobs = [(tfjob, job) for tfjob, job in self._live()]
         dimensions = self._dimensions(job for _, job in jobs)
         nodes = self._nodes()
@@ -96,7 +97,7 @@ class QueueView:
         return ElasticJob(job.key, arrived_s, fixed, worker, job.minimum, job.workers.count, job.maximum)
 
     def template(self, job: TFJob, replicas: Replicas) -> PodInfo:
-        """A role's pod template as scheduling sees it."""
+        """Return a role's pod template as scheduling sees it."""
         known = self._templates.get((job.uid, replicas.role))
         if known is None or known[0] is not replicas.template:
             info = template_info(replicas)
@@ -104,7 +105,7 @@ class QueueView:
         return known[1]
 
     def is_pooled(self, job: TFJob, replicas: Replicas) -> bool:
-        """Whether the role's pods ask for devices of a pool, and are left to the pool's scheduler."""
+        """Return whether the role's pods ask for devices of a pool, and are left to the pool's scheduler."""
         return self.template(job, replicas).request(self._pooled) > 0
 
     def _ask(
@@ -157,8 +158,8 @@ class QueueView:
         return ClusterState(tuple(made), pools)
 
     def _beyond(self, pod: Object, job: TFJob, placement: Mapping[str, str]) -> Amounts:
-        """What a pod of a running job holds that the job's placement does not count: more than its template asks for
-        since an edit, overhead of its runtime."""
+        """Return what a pod of a running job holds that the job's placement does not count: more than its template asks
+        for since an edit, overhead of its runtime."""
         task, requests = task_of(pod["metadata"].get("labels") or {}), self._cache.requests_of(pod)
         if task not in placement or not job.has_task(task):
             return {}
@@ -169,7 +170,7 @@ class QueueView:
         return {name: held for name, held in beyond.items() if held > 0}
 
     def room_for(self, job: TFJob, task: str, node_name: str) -> bool:
-        """Whether a pod would be admitted on a node now: what terminating pods still hold counts as held."""
+        """Return whether a pod would be admitted on a node now: what terminating pods still hold counts as held."""
         node = self._cache.nodes.get(node_name)
         if node is None:
             return False
@@ -183,7 +184,7 @@ class QueueView:
         return all(left[name] >= (1 if name == "pods" else info.request(name)) for name in names)
 
     def takes(self, node_name: str) -> bool:
-        """Whether a node is there, ready and not cordoned."""
+        """Return whether a node is there, ready and not cordoned."""
         node = self._cache.nodes.get(node_name)
         return node is not None and _takes_pods(node) and not _closed(node)
 
@@ -199,7 +200,7 @@ def _closed(node: Object) -> bool:
 
 
 def _allocatable(node: Object, dimensions: Iterable[str]) -> tuple[int, ...]:
-    """What a node says that it has; nothing of what cannot be read."""
+    """Return what a node says that it has; nothing of what cannot be read."""
     shown = (node.get("status") or {}).get("allocatable") or {}
     return tuple(_readable(name, str(shown.get(name, 0))) for name in dimensions)
 
@@ -210,7 +211,7 @@ def _readable(resource: str, quantity: str) -> int:
 
 
 def _allowed(info: PodInfo, nodes: Mapping[str, Object]) -> frozenset[str] | None:
-    """The nodes whose taints the pod tolerates and whose labels it wants; None for all."""
+    """Return the nodes whose taints the pod tolerates and whose labels it wants; None for all."""
     choosy = bool(info.node_selector) or required_terms(info) is not None
     tainted = [name for name, node in nodes.items() if (node.get("spec") or {}).get("taints")]
     if not choosy and not tainted:

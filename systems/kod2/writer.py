@@ -45,7 +45,7 @@ class TaskWriter:
             await self._events.created(resource, obj)
 
     async def _is_strange(self, resource: Resource, name: str, namespace: str) -> bool:
-        """Whether an object there is somebody else's, and stays."""
+        """Return whether an object there is somebody else's, and stays."""
         try:
             found = await self._context.kube.get(resource, name, namespace=namespace)
         except NotFoundError:

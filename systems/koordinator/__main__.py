@@ -45,7 +45,7 @@ _SERVERS = ("scheduler", "webhook")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.koordinator", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
     made.add_argument(
@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def config_of(path: Path | None) -> KoordinatorConfig:
-    """The configuration of a file.
+    """Return the configuration of a file.
 
     Raises KoordinatorConfigError, one line.
     """
@@ -181,7 +181,7 @@ class FolderCheckpoint:
         self._path = folder / "kubelet_internal_checkpoint"
 
     async def read(self) -> str:
-        """Its text. Raises OSError."""
+        """Return its text. Raises OSError."""
         return await asyncio.to_thread(self._path.read_text)
 
 

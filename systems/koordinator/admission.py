@@ -40,7 +40,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 def has_devices(pod: Object) -> bool:
-    """Whether a pod asks for devices, by whichever name."""
+    """Return whether a pod asks for devices, by whichever name."""
     return any(_is_device(name) for container in _containers(pod) for name in _named(container))
 
 
@@ -49,7 +49,7 @@ def _is_device(name: str) -> bool:
 
 
 def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
-    """The pod as it is to be created; the very same where it asks for no device and bears no allocation.
+    """Return the pod as it is to be created; the very same where it asks for no device and bears no allocation.
 
     Its scheduler is ours, names are today's, limits are requests, ``koordinator.sh/gpu`` and names of vendors
     (``nvidia.com/gpu``) are written as core and ratio. Where GPUs are asked for by Koordinator's names,
@@ -77,7 +77,8 @@ def mutated(pod: Object, *, scheduler: str, device_plugin: bool) -> Object:
 
 
 def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
-    """The JSON patch (RFC 6902) from one to the other: allocation, the scheduler's name, and containers' resources."""
+    """Return the JSON patch (RFC 6902) from one to the other: allocation, the scheduler's name, and containers'
+    resources."""
     patch: list[dict[str, Any]] = []
     if ALLOCATED in annotations_of(before) and ALLOCATED not in annotations_of(after):
         patch.append({"op": "remove", "path": f"/metadata/annotations/{ALLOCATED.replace('/', '~1')}"})
@@ -94,7 +95,8 @@ def json_patch(before: Object, after: Object) -> list[dict[str, Any]]:
 
 
 def refused_binding(pod: Object, username: str, *, accounts: Sequence[str]) -> str:
-    """Why that user must not bind the pod; "" where it may. ``accounts``: of the scheduler, the usual one first."""
+    """Return why that user must not bind the pod; "" where it may. ``accounts``: of the scheduler, the usual one
+    first."""
     if username in accounts or not has_devices(pod):
         return ""
     asks = f"pod {namespace_of(pod)}/{name_of(pod)} asks for devices"
@@ -133,7 +135,7 @@ def _rewrite(container: dict[str, Any], *, device_plugin: bool) -> None:
 
 
 def _translated(amounts: Mapping[str, int], *, device_plugin: bool) -> dict[str, str]:
-    """A whole request as core and ratio; any other is as it was asked for, and the scheduler's to judge."""
+    """Return a whole request as core and ratio; any other is as it was asked for, and the scheduler's to judge."""
     asked, found = {name for name in amounts if name in GPU_NAMES}, dict(amounts)
     if asked == {WHOLE}:
         hundredths = found.pop(WHOLE)
@@ -150,8 +152,9 @@ def _translated(amounts: Mapping[str, int], *, device_plugin: bool) -> dict[str,
 
 
 def _number_of_gpus(found: Mapping[str, int]) -> int:
-    """What ``koordinator.sh/gpu.shared`` is set to where a container asks for GPUs by Koordinator's names and does not
-    say their number; 0: it is not set (v1.6.0, pkg/webhook/pod/mutating/device_resource_spec.go, injectGPUShare)."""
+    """Return what ``koordinator.sh/gpu.shared`` is set to where a container asks for GPUs by Koordinator's names and
+    does not say their number; 0: it is not set (v1.6.0, pkg/webhook/pod/mutating/device_resource_spec.go,
+    injectGPUShare)."""
     if SHARED in found or WHOLE in found:  # one with other names beside it is the scheduler's to refuse
         return 0
     of = RATIO if RATIO in found else CORE

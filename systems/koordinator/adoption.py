@@ -39,7 +39,7 @@ class Adoption:
     async def entries(
         self, pods: Sequence[Object], gpus: Sequence[IndexedGpu]
     ) -> tuple[tuple[CheckpointEntry, ...], tuple[CheckpointEntry, ...]]:
-        """By the checkpoint; and by environments, of containers that it does not list."""
+        """Return them by the checkpoint; and by environments, of containers that it does not list."""
         await self._read_checkpoint()
         config = self._config
         held = adopted(self._read, pods, scheduler=config.scheduler, resources=config.adopt)
@@ -86,8 +86,8 @@ class Adoption:
         return (*found, *self._still_found(live, {*known, *listed}))
 
     def _still_found(self, live: Mapping[str, Object], known: set[tuple[str, str]]) -> Sequence[CheckpointEntry]:
-        """What was found before this incarnation, of containers that nothing is known of: those that the runtime does
-        not list do not run any more, unless it lists none at all, as one that cannot be asked yet."""
+        """Return what was found before this incarnation, of containers that nothing is known of: those that the runtime
+        does not list do not run any more, unless it lists none at all, as one that cannot be asked yet."""
         if self._running:
             self._recalled = ()
         return [

@@ -42,7 +42,7 @@ class DeviceReport(Struct, frozen=True):
     report: NodeDeviceReport
 
     def device(self, of: DeviceAllocation) -> NodeDevice | None:
-        """The device that is meant: by its id, else by its minor."""
+        """Return the device that is meant: by its id, else by its minor."""
         for device in self.report.of_type(of.type):
             if device.id == of.id if of.id else device.minor == of.minor:
                 return device
@@ -115,12 +115,12 @@ class AllocationBooks(LineBook):
             pod.allocations = ()
 
     def report(self, node: str, before: int) -> DeviceReport | None:
-        """The Device of a node as a line of that number could know it; the oldest that is remembered where all are
-        younger."""
+        """Return the Device of a node as a line of that number could know it; the oldest that is remembered where all
+        are younger."""
         reports = self.reports.get(node, ())
         return next((each for each in reversed(reports) if each.line.number < before), reports[0] if reports else None)
 
     def bound_here(self, line: Line) -> AllocatedPod | None:
-        """The pod that a line binds, where it bears devices that our scheduler wrote onto it."""
+        """Return the pod that a line binds, where it bears devices that our scheduler wrote onto it."""
         pod = self.pods.get(line.fields.get("uid", "")) if line.event == "bound" else None
         return pod if pod is not None and pod.annotated is not None and not pod.given else None

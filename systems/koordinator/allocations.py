@@ -37,7 +37,7 @@ Allocations = tuple[DeviceAllocation, ...]
 
 
 def allocations_of(pod: Object) -> Allocations:
-    """The devices that a pod's annotation names; () for a pod without one.
+    """Return the devices that a pod's annotation names; () for a pod without one.
 
     Raises BadDeviceError.
     """
@@ -46,7 +46,7 @@ def allocations_of(pod: Object) -> Allocations:
 
 
 def parse_allocations(text: str, where: str = ALLOCATED) -> Allocations:
-    """An annotation's allocations, the seed's spellings included.
+    """Return an annotation's allocations, the seed's spellings included.
 
     Raises BadDeviceError.
     """
@@ -79,7 +79,7 @@ def _function(value: Any, where: str) -> AllocatedFunction:
 
 
 def allocations_text(allocations: Sequence[DeviceAllocation]) -> str:
-    """The annotation that says this: types and minors in order."""
+    """Return the annotation that says this: types and minors in order."""
     by_type: dict[str, list[dict[str, Any]]] = {}
     for each in sorted(allocations, key=lambda each: (each.type, each.minor)):
         entry: dict[str, Any] = {"minor": each.minor, "resources": quantities(each.resources)}

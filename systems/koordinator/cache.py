@@ -48,12 +48,12 @@ class NodeDeviceCache:
         return self._nodes
 
     def use(self, node: str) -> NodeUse | None:
-        """What is used on a node; None for one that no Device was seen of."""
+        """Return what is used on a node; None for one that no Device was seen of."""
         found = self._nodes.get(node)
         return found if found is not None and found.report.devices else None
 
     def node_of(self, uid: str) -> str:
-        """Where a pod with devices is counted; "" for nowhere."""
+        """Return where a pod with devices is counted; "" for nowhere."""
         return self._where.get(uid, "")
 
     # Devices
@@ -121,7 +121,7 @@ class NodeDeviceCache:
             self.unknown.pop(node, None)
 
     def held_by_others(self, report: NodeDeviceReport) -> list[PodUse]:
-        """What a report says is held by pods that are not ours and have not ended."""
+        """Return what a report says is held by pods that are not ours and have not ended."""
         return found_uses(report, self._annotated, self._ended)[0]
 
     def _count_held_of(self, uid: str) -> None:
@@ -196,7 +196,7 @@ def _kinds_of(report: NodeDeviceReport) -> dict[str, str]:
 
 
 def exclusive_of(annotations: Mapping[str, str]) -> dict[str, Exclusive]:
-    """The types of which a pod wants its devices for itself.
+    """Return the types of which a pod wants its devices for itself.
 
     Raises InvalidRequestError.
     """
@@ -204,7 +204,7 @@ def exclusive_of(annotations: Mapping[str, str]) -> dict[str, Exclusive]:
 
 
 def without(use: NodeUse, uids: Iterable[str]) -> NodeUse:
-    """The same node without these pods."""
+    """Return the same node without these pods."""
     for uid in uids:
         use = use.minus(uid)
     return use

@@ -21,7 +21,7 @@ class CheckpointFormatError(KoordinatorError):
 
 
 def read_checkpoint(text: str) -> tuple[CheckpointEntry, ...]:
-    """All entries, each with its devices in order of NUMA nodes; those of one container and resource are one.
+    """Return all entries, each with its devices in order of NUMA nodes; those of one container and resource are one.
 
     Raises CheckpointFormatError.
     """
@@ -52,7 +52,7 @@ def _entry(each: Mapping[str, Any]) -> CheckpointEntry:
 def adopted(
     entries: Iterable[CheckpointEntry], pods: Iterable[Object], *, scheduler: str, resources: Iterable[str]
 ) -> tuple[CheckpointEntry, ...]:
-    """The entries of pods that live and that our scheduler did not place, of resources that are devices of ours.
+    """Return the entries of pods that live and that our scheduler did not place, of resources that are devices of ours.
 
     ``resources``: names, or with ``*`` at the end what they begin with.
     """
@@ -69,8 +69,8 @@ def adopted(
 
 
 def placed_by(pod: Object, scheduler: str) -> bool:
-    """Whether our scheduler gave the pod its devices: then they stand in its annotation, and what a device plugin gave
-    beside is not what its containers use."""
+    """Return whether our scheduler gave the pod its devices: then they stand in its annotation, and what a device
+    plugin gave beside is not what its containers use."""
     return pod["spec"].get("schedulerName") == scheduler or ALLOCATED in annotations_of(pod)
 
 

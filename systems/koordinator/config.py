@@ -41,8 +41,8 @@ class KoordinatorConfig(Struct, frozen=True):
     mounts: tuple[Mount, ...] = ()
 
     def scheduler_accounts(self) -> tuple[str, ...]:
-        """The users as which the scheduler binds: that of its service account, or of its name as a component of the
-        control plane has it."""
+        """Return the users as which the scheduler binds: that of its service account, or of its name as a component of
+        the control plane has it."""
         name = self.scheduler_name
         usual = (f"system:serviceaccount:{self.namespace}:{name}", f"system:{name}")
         return (self.scheduler_account,) if self.scheduler_account else usual

@@ -13,13 +13,13 @@ from mews.kube.api.objects import Object
 
 @cache
 def device_definition() -> Object:
-    """The CustomResourceDefinition, as ``kubectl apply -f`` would take it. Read-only."""
+    """Return the CustomResourceDefinition, as ``kubectl apply -f`` would take it. Read-only."""
     return _read("device_crd.yaml")
 
 
 @cache
 def pod_group_definition() -> Object:
-    """That of the PodGroup kind. Read-only."""
+    """Return that of the PodGroup kind. Read-only."""
     return _read("podgroup_crd.yaml")
 
 

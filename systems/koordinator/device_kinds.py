@@ -32,7 +32,7 @@ class DeviceKind(Struct, frozen=True):
         return self.resource or DOMAIN + self.type
 
     def matches(self, device: HostDevice) -> bool:
-        """Whether the device is of this kind."""
+        """Return whether the device is of this kind."""
         return (
             device.pci_class.startswith(self.pci_class)
             and device.vendor.startswith(self.vendor)
@@ -50,7 +50,7 @@ KINDS = (
 
 
 def kinds_of(given: Iterable[Mapping[str, Any]], where: str = "kinds") -> tuple[DeviceKind, ...]:
-    """The kinds of a configuration, before those that are known.
+    """Return the kinds of a configuration, before those that are known.
 
     Raises KoordinatorConfigError, one line.
     """
@@ -73,7 +73,7 @@ def kinds_of(given: Iterable[Mapping[str, Any]], where: str = "kinds") -> tuple[
 
 
 def kind_of(device: HostDevice, kinds: Iterable[DeviceKind]) -> DeviceKind | None:
-    """The first kind that it is of; None for one that nobody reports. GPUs are NVML's business."""
+    """Return the first kind that it is of; None for one that nobody reports. GPUs are NVML's business."""
     if device.vendor == NVIDIA_VENDOR and device.pci_class.startswith("0x03"):
         return None
     return next((kind for kind in kinds if kind.matches(device)), None)

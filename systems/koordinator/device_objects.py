@@ -18,7 +18,7 @@ _NOTES = (LINKS, CHECKPOINTS, FOUND, OLD_CHECKPOINTS)
 def wanted_object(
     report: NodeDeviceReport, node: Object, *, labels: Mapping[str, str], allocations: Sequence[Mapping[str, Any]]
 ) -> Object:
-    """The whole object for a node that has none: the Node owns it, as koordlet has it."""
+    """Return the whole object for a node that has none: the Node owns it, as koordlet has it."""
     made = as_object(report)
     made["metadata"].setdefault("labels", {}).update(labels)
     made["metadata"]["ownerReferences"] = [_owner(node)]
@@ -28,7 +28,7 @@ def wanted_object(
 
 
 def device_patch(there: Object, wanted: Object) -> dict[str, Any]:
-    """What to change of the object that is there; {} for nothing. Annotations and labels of others stay."""
+    """Return what to change of the object that is there; {} for nothing. Annotations and labels of others stay."""
     body: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     notes, old_notes = annotations_of(wanted), annotations_of(there)

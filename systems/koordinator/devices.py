@@ -48,7 +48,7 @@ class DevicePlace(Struct, frozen=True):
     bus: str = ""
 
     def may_be_near(self, other: DevicePlace) -> bool:
-        """Whether both are below one switch, for all that is known: a place that is not known may be any."""
+        """Return whether both are below one switch, for all that is known: a place that is not known may be any."""
         return self.pcie == other.pcie or not (self.pcie and other.pcie)
 
 
@@ -119,7 +119,7 @@ class NodeDeviceReport(Struct, frozen=True):
     """Whether a node is chosen by the first type alone of types that belong together (``names.WELL_PLANNED``)."""
 
     def of_type(self, kind: str) -> tuple[NodeDevice, ...]:
-        """The devices of one type, by their minors."""
+        """Return the devices of one type, by their minors."""
         return tuple(sorted((d for d in self.devices if d.type == kind), key=lambda d: d.minor))
 
 
@@ -127,7 +127,7 @@ class NodeDeviceReport(Struct, frozen=True):
 
 
 def parse(obj: Object) -> NodeDeviceReport:
-    """What a Device object says, the seed's spellings included.
+    """Return what a Device object says, the seed's spellings included.
 
     Raises BadDeviceError.
     """
@@ -154,7 +154,7 @@ def parse(obj: Object) -> NodeDeviceReport:
 
 
 def partition_policy(obj: Object, where: str) -> bool:
-    """Whether nothing but partitions may be given, by the labels of a Device or Node.
+    """Return whether nothing but partitions may be given, by the labels of a Device or Node.
 
     Raises BadDeviceError.
     """
@@ -236,7 +236,7 @@ def _labels(value: Any, where: str) -> dict[str, str]:
 
 
 def parsed_json(text: str, where: str) -> Any:
-    """A JSON text.
+    """Return a JSON text.
 
     Raises BadDeviceError where it is none.
     """
@@ -249,7 +249,7 @@ def parsed_json(text: str, where: str) -> Any:
 
 
 def an_object(value: Any, where: str) -> Mapping[str, Any]:
-    """An object, or {} for what is not there.
+    """Return an object, or {} for what is not there.
 
     Raises BadDeviceError.
     """
@@ -261,7 +261,7 @@ def an_object(value: Any, where: str) -> Mapping[str, Any]:
 
 
 def a_list(value: Any, where: str) -> Sequence[Any]:
-    """A list, or () for what is not there.
+    """Return a list, or () for what is not there.
 
     Raises BadDeviceError.
     """
@@ -273,7 +273,7 @@ def a_list(value: Any, where: str) -> Sequence[Any]:
 
 
 def a_number(value: Any, where: str) -> int:
-    """A whole number.
+    """Return a whole number.
 
     Raises BadDeviceError.
     """
@@ -352,7 +352,7 @@ def parse_checkpoints(text: str, where: str = CHECKPOINTS) -> tuple[CheckpointEn
 
 
 def as_object(report: NodeDeviceReport) -> Object:
-    """The Device object that says this, in today's names; a resourceVersion and status are not its business."""
+    """Return the Device object that says this, in today's names; a resourceVersion and status are not its business."""
     notes: dict[str, str] = {}
     if report.links:
         notes[LINKS] = links_text(report.links)
@@ -379,7 +379,7 @@ def as_object(report: NodeDeviceReport) -> Object:
 
 
 def device_object(device: NodeDevice) -> dict[str, Any]:
-    """One entry of ``spec.devices``."""
+    """Return one entry of ``spec.devices``."""
     found: dict[str, Any] = {"type": device.type, "minor": device.minor, "health": device.health}
     if device.id:
         found["id"] = device.id
@@ -410,7 +410,7 @@ def _groups(functions: Iterable[NodeVirtualFunction]) -> list[dict[str, Any]]:
 
 
 def links_text(links: Sequence[DeviceLink]) -> str:
-    """The annotation ``names.LINKS``."""
+    """Return the annotation ``names.LINKS``."""
     by_type: dict[str, list[dict[str, Any]]] = {}
     for link in sorted(links, key=lambda link: (link.type, link.minors)):
         entry: dict[str, Any] = {"minors": list(link.minors), "bandwidth": link.bandwidth}
@@ -431,7 +431,7 @@ def _partitions_text(partitions: Sequence[GpuPartition]) -> str:
 
 
 def checkpoints_text(entries: Iterable[CheckpointEntry]) -> str:
-    """The annotation ``names.CHECKPOINTS``."""
+    """Return the annotation ``names.CHECKPOINTS``."""
     listed = []
     for each in entries:
         entry: dict[str, Any] = {

@@ -19,7 +19,7 @@ AskOf = Callable[[PodInfo], DeviceAsk | None]
 
 
 def gang_key(pod: Object) -> GangKey | None:
-    """The gang of the design that a pod belongs to."""
+    """Return the gang of the design that a pod belongs to."""
     labels = labels_of(pod)
     name = labels.get(POD_GROUP, "")
     return (namespace_of(pod), name) if name and MIN_AVAILABLE in labels else None
@@ -49,7 +49,7 @@ class GangState(Struct, frozen=True):
         return max(self.label.min_available - len(self.bound_to), 1)
 
     def members(self, ask_of: AskOf) -> tuple[GangMember, ...]:
-        """The pending pods that ask for devices, with what they ask.
+        """Return the pending pods that ask for devices, with what they ask.
 
         Raises InvalidRequestError.
         """
@@ -57,7 +57,7 @@ class GangState(Struct, frozen=True):
         return tuple(GangMember(pod.uid, pod.key, ask) for pod, ask in asks if ask is not None)
 
     def requests(self) -> Mapping[str, int]:
-        """What the pending pods ask of a node in all."""
+        """Return what the pending pods ask of a node in all."""
         total: dict[str, int] = {"pods": len(self.pending)}
         for pod in self.pending:
             for name, value in pod.requests.items():
@@ -96,7 +96,7 @@ class Gangs:
         return [uid for uid, pod in self._pods.get(key, {}).items() if not node_name_of(pod)]
 
     def state(self, pod: PodInfo) -> GangState | None:
-        """The gang of a pod, with the pod itself; None for a pod of none.
+        """Return the gang of a pod, with the pod itself; None for a pod of none.
 
         Raises InvalidRequestError.
         """
@@ -114,7 +114,7 @@ class Gangs:
         )
 
     def plan_of(self, pod: PodInfo) -> GangPlan | None:
-        """The plan that has devices for this pod."""
+        """Return the plan that has devices for this pod."""
         key = gang_key(pod.pod)
         plan = self.plans.get(key) if key is not None else None
         return plan if plan is not None and pod.uid in plan.placement else None
@@ -127,7 +127,7 @@ def _check_agreement(label: GangLabel, pods: Iterable[Object]) -> None:
 
 
 def refusal(state: GangState) -> str:
-    """Why a gang cannot be placed that is not complete; "" for one that is."""
+    """Return why a gang cannot be placed that is not complete; "" for one that is."""
     there = len(state.pending) + len(state.bound_to)
     if there >= state.label.min_available:
         return ""
@@ -135,7 +135,7 @@ def refusal(state: GangState) -> str:
 
 
 def one_node(state: GangState) -> str:
-    """The node that the rest of a gang must join; "" where none of it has one.
+    """Return the node that the rest of a gang must join; "" where none of it has one.
 
     Raises InvalidRequestError where there are several.
     """

@@ -55,12 +55,12 @@ def gang_id(pod: Object) -> str:
 
 
 def needs_pod_group(pod: Object) -> bool:
-    """Whether the gang is what a PodGroup says, and nothing until there is one."""
+    """Return whether the gang is what a PodGroup says, and nothing until there is one."""
     return bool(labels_of(pod).get(POD_GROUP))
 
 
 def terms_of_pod(pod: Object) -> GangTerms | None:
-    """The terms that a pod brings; None where it names no number, or none that is one."""
+    """Return the terms that a pod brings; None where it names no number, or none that is one."""
     labels, annotations = labels_of(pod), annotations_of(pod)
     least = _number(labels.get(MIN_AVAILABLE) or annotations.get(GANG_MIN))
     if least is None:
@@ -71,7 +71,7 @@ def terms_of_pod(pod: Object) -> GangTerms | None:
 
 
 def terms_of_group(group: Object) -> GangTerms:
-    """The terms of a PodGroup."""
+    """Return the terms of a PodGroup."""
     spec, annotations = group.get("spec") or {}, annotations_of(group)
     wait_s = spec.get("scheduleTimeoutSeconds")
     key = f"{namespace_of(group)}/{group['metadata']['name']}"
@@ -94,7 +94,7 @@ def _terms(key: str, least: int, annotations: Mapping[str, str], policy: str | N
 
 
 def _number(text: Any) -> int | None:
-    """As Go's ParseInt reads it, in 32 bits."""
+    """Return it as Go's ParseInt reads it, in 32 bits."""
     if not isinstance(text, str) or not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**31) <= int(text) < 2**31:
         return None
     return int(text)
@@ -109,7 +109,7 @@ def _group(text: str) -> tuple[str, ...]:
 
 
 def duration_s(text: str) -> float | None:
-    """A span as Go writes it (``1m30s``); None for a text that is none."""
+    """Return a span as Go writes it (``1m30s``); None for a text that is none."""
     if text in ("0", "+0", "-0"):
         return 0.0
     found = re.fullmatch(rf"([+-]?)((?:{_PART})+)", text)

@@ -33,7 +33,7 @@ class GangLabel(Struct, frozen=True):
 
 
 def gang_of(labels: Mapping[str, str]) -> GangLabel | None:
-    """The gang that a pod's labels put it into; None for none.
+    """Return the gang that a pod's labels put it into; None for none.
 
     Raises InvalidRequestError.
     """
@@ -71,7 +71,7 @@ def place_gang(
 
 
 def _whole_gpus_alone(members: Sequence[GangMember], use: NodeUse) -> bool:
-    """Whether each asks for nothing but whole GPUs, of any kind."""
+    """Return whether each asks for nothing but whole GPUs, of any kind."""
     return not use.report.honours_partitions and all(
         len(member.ask.demands) == 1
         and member.ask.demands[0].type == GPU
@@ -176,7 +176,8 @@ def _size(member: GangMember) -> tuple[int, int]:
 
 
 def _one_by_one(members: Sequence[GangMember], use: NodeUse, choice: Choice, weights: Weights) -> GangPlacement | None:
-    """The largest first, going back where one finds nothing; complete for pods that ask for part of one device each."""
+    """Return the largest first, going back where one finds nothing; complete for pods that ask for part of one device
+    each."""
     if not members:
         return {}
     first, *rest = members
@@ -189,7 +190,7 @@ def _one_by_one(members: Sequence[GangMember], use: NodeUse, choice: Choice, wei
 
 
 def _ways(ask: DeviceAsk, use: NodeUse, choice: Choice, weights: Weights) -> Iterator[Allocations]:
-    """How a pod could be served: as it would be alone, then on each other device that is not like one tried."""
+    """Yield how a pod could be served: as it would be alone, then on each other device that is not like one tried."""
     best = allocate(ask, use, choice=choice, weights=weights)
     if isinstance(best, NoDevices):
         return
@@ -206,6 +207,6 @@ def _ways(ask: DeviceAsk, use: NodeUse, choice: Choice, weights: Weights) -> Ite
 
 
 def _state(allocation: DeviceAllocation, use: NodeUse) -> tuple[tuple[str, int], ...]:
-    """What is free of the device: two devices of which as much is free are alike."""
+    """Return what is free of the device: two devices of which as much is free are alike."""
     device = next(d for d in use.report.of_type(allocation.type) if d.minor == allocation.minor)
     return tuple(sorted(use.free(device).items()))

@@ -45,9 +45,9 @@ class GpuHealth:
                 self._xids.setdefault(each.uuid, each.xid)
 
     def healthy(self, gpu: ListedGpu) -> bool:
-        """Whether it may be given."""
+        """Return whether it may be given."""
         return gpu.is_usable and gpu.uuid not in self._xids and gpu.uuid not in self._withheld
 
     def labels(self, uuid: str) -> dict[str, str]:
-        """What its entry in the Device object says of that."""
+        """Return what its entry in the Device object says of that."""
         return {XID: str(self._xids[uuid])} if uuid in self._xids else {}

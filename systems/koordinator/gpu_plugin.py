@@ -51,7 +51,7 @@ class WholeGpuPlugin:
         return first_by_id(available, must_include, size)
 
     async def allocate(self, requests: Sequence[Sequence[str]]) -> tuple[Allocation, ...]:
-        """The UUIDs, for each container. Raises PluginError for one that is not announced as healthy."""
+        """Return the UUIDs, for each container. Raises PluginError for one that is not announced as healthy."""
         healthy = {device.id for device in self._list.current or () if device.health == HEALTHY}
         for uuid in (uuid for ids in requests for uuid in ids):
             if uuid not in healthy:

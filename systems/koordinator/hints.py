@@ -41,11 +41,11 @@ class DeviceHint:
     exclusive: Exclusive = ""
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a device with these labels may be given."""
+        """Return whether a device with these labels may be given."""
         return self.selector is None or match_expressions(self.selector, labels)
 
     def selects_function(self, labels: Mapping[str, str]) -> bool:
-        """Whether a virtual function with these labels may be given."""
+        """Return whether a virtual function with these labels may be given."""
         return self.vf_selector is None or match_expressions(self.vf_selector, labels)
 
 

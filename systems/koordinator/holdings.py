@@ -12,7 +12,7 @@ from mews.systems.koordinator.names import DOMAIN, GPU, MEMORY, NVIDIA
 
 
 def held_by_annotation(pod: Object) -> Iterator[Held]:
-    """By type: what it has alone, and what it has a part of. Each container of a pod has all of it."""
+    """Yield them by type: what it has alone, and what it has a part of. Each container of a pod has all of it."""
     try:
         given = allocations_of(pod)
     except BadDeviceError:

@@ -41,7 +41,7 @@ class HookedNode(Struct, frozen=True):
 
 
 def allocated(annotations: Mapping[str, str]) -> tuple[DeviceAllocation, ...]:
-    """The devices of a pod by its annotations; () without any.
+    """Return the devices of a pod by its annotations; () without any.
 
     Raises HookError.
     """
@@ -53,7 +53,7 @@ def allocated(annotations: Mapping[str, str]) -> tuple[DeviceAllocation, ...]:
 
 
 def answer(request: HookRequest, node: HookedNode) -> HookedContainer:
-    """The container as it is to be made; as it was asked for where the pod has no annotation.
+    """Return the container as it is to be made; as it was asked for where the pod has no annotation.
 
     Raises HookError for an annotation that cannot be read, or that names a GPU by a minor that the node has not.
     """
@@ -81,7 +81,8 @@ def _with_nodes(asked: HookedContainer, paths: Iterable[str], folder: str) -> Ho
 
 
 def _nodes(allocation: DeviceAllocation, others: Mapping[tuple[str, int], HostDevice]) -> tuple[str, ...]:
-    """The device nodes that come with a device: of its virtual functions, where such were given, and not its own."""
+    """Return the device nodes that come with a device: of its virtual functions, where such were given, and not its
+    own."""
     device = others.get((allocation.type, allocation.minor))
     if device is None:
         return ()
@@ -93,7 +94,7 @@ def _nodes(allocation: DeviceAllocation, others: Mapping[tuple[str, int], HostDe
 
 
 def _gpu(allocation: DeviceAllocation, node: Sequence[IndexedGpu]) -> IndexedGpu:
-    """The GPU that was meant: minors are given anew by a driver, UUIDs never."""
+    """Return the GPU that was meant: minors are given anew by a driver, UUIDs never."""
     for gpu in node:
         if gpu.uuid == allocation.id or (not allocation.id and gpu.minor == allocation.minor):
             return gpu
@@ -108,7 +109,7 @@ def _minors(node: Iterable[IndexedGpu]) -> str:
 
 
 def _limits(labels: Mapping[str, str], gpus: Sequence[DeviceAllocation]) -> dict[str, str]:
-    """What HAMi-core reads in a container that has a part of a GPU."""
+    """Return what HAMi-core reads in a container that has a part of a GPU."""
     first = gpus[0].resources
     if labels.get(ISOLATION) != HAMI_CORE or first.get(RATIO, 100) >= 100:
         return {}
@@ -148,7 +149,7 @@ def _is_gpu_node(path: str) -> bool:
 
 
 def _cdi_text(key: str, text: str, gpus: Sequence[IndexedGpu]) -> str:
-    """An annotation by which a device plugin asks for CDI devices, with those of other GPUs replaced."""
+    """Return an annotation by which a device plugin asks for CDI devices, with those of other GPUs replaced."""
     if not key.startswith(_CDI_KEY):
         return text
     names = text.split(",")

@@ -47,7 +47,7 @@ class HostDevices:
         self._found: dict[str, HostDevice] = {}
 
     async def read(self) -> tuple[HostDevice, ...]:
-        """All physical functions but bridges, in order of bus address; () for a host without PCI.
+        """Return all physical functions but bridges, in order of bus address; () for a host without PCI.
 
         Raises OSError.
         """
@@ -79,7 +79,7 @@ class HostDevices:
         )
 
     async def _now(self, device: HostDevice) -> HostDevice:
-        """What a driver's coming or going changes."""
+        """Return what a driver's coming or going changes."""
         below = f"{PCI}/{device.bus}"
         folder = await self._names_in(below)
         uevent = await self._text(f"{below}/uevent")
@@ -124,7 +124,7 @@ class HostDevices:
         return DevicePlace(socket, numa, pcie_of(path), bus)
 
     async def _socket(self, cpus: str) -> int:
-        """The socket of the first processor nearby; -1, as koordlet writes, where the host does not say."""
+        """Return the socket of the first processor nearby; -1, as koordlet writes, where the host does not say."""
         first = cpus.split(",")[0].split("-")[0]
         if not first.isdecimal():
             return -1
@@ -134,7 +134,7 @@ class HostDevices:
         return (await self._bytes(path)).decode("utf-8", "replace").strip()
 
     async def _bytes(self, path: str) -> bytes:
-        """A file's content, b"" where it is not there (any more) or may not be read."""
+        """Return a file's content, b"" where it is not there (any more) or may not be read."""
         try:
             return await self._files.read(path)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -148,19 +148,19 @@ class HostDevices:
 
 
 def pcie_of(path: Sequence[str]) -> str:
-    """The switch that a device is below, by its folders from the root complex down: the topmost one's upper port, so
-    that adapters and GPUs on the parts of one switch are near; the root complex itself where there is none."""
+    """Return the switch that a device is below, by its folders from the root complex down: the topmost one's upper
+    port, so that adapters and GPUs on the parts of one switch are near; the root complex itself where there is none."""
     return path[2] if len(path) > 3 else path[0]
 
 
 def sysfs_address(bus: str) -> str:
-    """A bus address of NVML's (``00000000:3B:00.0``) as sysfs writes it (``0000:3b:00.0``)."""
+    """Return a bus address of NVML's (``00000000:3B:00.0``) as sysfs writes it (``0000:3b:00.0``)."""
     domain, _, rest = bus.lower().partition(":")
     return f"{domain[-4:]}:{rest}" if rest else bus.lower()
 
 
 def by_bus(devices: Sequence[HostDevice]) -> Mapping[str, HostDevice]:
-    """The same by bus address."""
+    """Return the same by bus address."""
     return {device.bus: device for device in devices}
 
 

@@ -56,7 +56,7 @@ class DevicesGiven(Invariant[RunState]):
         self._unlisted: dict[_Missing, float] = {}
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """A Device came, changed or went."""
+        """Yield a Device came, changed or went."""
         if line.event == DEVICE_PUBLISHED:
             device = {"metadata": {"name": line.fields["node"]}, "spec": {"devices": line.fields["devices"]}}
             try:
@@ -70,7 +70,7 @@ class DevicesGiven(Invariant[RunState]):
         self._look(line.t)
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
-        """What has not been listed for too long."""
+        """Yield what has not been listed for too long."""
         bound_s = state.bound_s(UNLISTED_BOUND)
         if bound_s is None or not self._unlisted:
             return
@@ -121,7 +121,7 @@ class DevicesGiven(Invariant[RunState]):
             yield from self._over(node, kind, name, given)
 
     def _name(self, node: str, allocation: DeviceAllocation) -> str:
-        """By what a device goes: its id, also where a pod has it by its minor alone."""
+        """Return it by what a device goes: its id, also where a pod has it by its minor alone."""
         report = self._reports.get(node)
         device = _device(report, allocation) if report is not None else None
         return allocation.id or (device.id if device is not None else "") or str(allocation.minor)
@@ -143,7 +143,7 @@ class DevicesGiven(Invariant[RunState]):
                 )
 
     def _total(self, node: str, kind: str, allocation: DeviceAllocation) -> Mapping[str, int] | None:
-        """What the device has by its Device; where that is not known, 100 of all but memory."""
+        """Return what the device has by its Device; where that is not known, 100 of all but memory."""
         report = self._reports.get(node)
         device = _device(report, allocation) if report is not None else None
         if device is not None:
@@ -153,7 +153,7 @@ class DevicesGiven(Invariant[RunState]):
 
 
 def _device(report: NodeDeviceReport, allocation: DeviceAllocation) -> NodeDevice | None:
-    """The device that is meant: by its id, else by its minor."""
+    """Return the device that is meant: by its id, else by its minor."""
     for device in report.of_type(allocation.type):
         if device.id == allocation.id if allocation.id else device.minor == allocation.minor:
             return device

@@ -28,7 +28,7 @@ GANG, POD_GROUP_NEWS = "gang", "pod-group"
 
 
 def device_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a Device."""
+    """Yield lines for a Device."""
     if new is None:
         if old is not None:
             yield "devices", DEVICE_WITHDRAWN, {"node": name_of(old)}
@@ -39,7 +39,7 @@ def device_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 
 def gang_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a pod that is one of a gang."""
+    """Yield lines for a pod that is one of a gang."""
     terms = _gang_of(new)
     if new is None or terms is None or (terms == _gang_of(old) and uid_of(old or {}) == uid_of(new)):
         return
@@ -47,7 +47,7 @@ def gang_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 
 def pod_group_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a PodGroup."""
+    """Yield lines for a PodGroup."""
     if new is None or (old is not None and _least(old) == _least(new)):
         return
     yield f"podgroup/{namespace_of(new)}/{name_of(new)}", POD_GROUP_NEWS, {"min_member": _least(new)}

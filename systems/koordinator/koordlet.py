@@ -172,13 +172,13 @@ class Koordlet:
         return self._withdrawals.withheld != before
 
     async def holders(self, uuid: str) -> list[str]:
-        """The pods that hold a GPU, asked of the API server itself. Raises ApiError, UnavailableError."""
+        """Return the pods that hold a GPU, asked of the API server itself. Raises ApiError, UnavailableError."""
         listed = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
         return self._held_by(uuid, listed.items)
 
     async def claims(self, uuid: str) -> list[str]:
-        """The Device while it offers a GPU (whatever this koordlet's watch shows), else pods without a node whose
-        annotation names it: their binding may be on its way. Raises ApiError, UnavailableError."""
+        """Return the Device while it offers a GPU (whatever this koordlet's watch shows), else pods without a node
+        whose annotation names it: their binding may be on its way. Raises ApiError, UnavailableError."""
         try:
             there = parse(await self._context.kube.get(DEVICES, self._node.name))
         except (NotFoundError, BadDeviceError):
@@ -271,7 +271,8 @@ class Koordlet:
             await kube.patch(NODES, name, {"status": lacking}, subresource="status")
 
     def _lacks(self, node: Object) -> dict[str, dict[str, str]]:
-        """What the node's status does not show as reported: after a kubelet's restart, or when devices came or went."""
+        """Return what the node's status does not show as reported: after a kubelet's restart, or when devices came or
+        went."""
         if not self._looked.is_set() and not self._report.devices:
             return {}
         status, amounts = node.get("status") or {}, node_amounts(self._report.devices, self._config.kinds)
@@ -308,7 +309,7 @@ class Koordlet:
         return self._answer("pre-create", request)
 
     async def pre_update(self, request: HookRequest) -> HookedContainer:
-        """The same for one that runs. Raises HookError."""
+        """Return the same for one that runs. Raises HookError."""
         return self._answer("pre-update", request)
 
     def _answer(self, call: str, request: HookRequest) -> HookedContainer:

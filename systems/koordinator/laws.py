@@ -48,7 +48,7 @@ class _BookLaw(Invariant[RunState]):
         yield from self.judge(line, state)
 
     def judge(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """What this line breaks; the books have it."""
+        """Return what this line breaks; the books have it."""
         return iter(())
 
 
@@ -232,8 +232,8 @@ class GangsWhole(_BookLaw):
                 yield Breach((*key, str(line.number)), what, line, after=bound[-1].bound if bound else None)
 
     def _wanted(self, key: tuple[str, str]) -> int | None:
-        """How many of it must be bound together: of those of the design all say it; of Koordinator's own the PodGroup
-        does, or else the first pod that names a number."""
+        """Return how many of it must be bound together: of those of the design all say it; of Koordinator's own the
+        PodGroup does, or else the first pod that names a number."""
         group = self._books.pod_groups.get("/".join(key))
         terms = [each.gang.fields for each in self._members(key) if each.gang is not None]
         own = [fields for fields in terms if fields.get("anywhere")]
@@ -382,7 +382,7 @@ class AnnotatedFirst(_BookLaw):
 
 
 def _disturbed(alone: AllocatedPod, other: AllocatedPod, report: DeviceReport) -> Iterator[str]:
-    """The types of which the first pod wants devices for itself that the other has part in."""
+    """Yield the types of which the first pod wants devices for itself that the other has part in."""
     try:
         hints = hints_of(alone.notes).by_type
     except InvalidRequestError:
@@ -423,7 +423,7 @@ def _switches(pod: AllocatedPod, report: DeviceReport) -> dict[str, frozenset[st
 
 
 def laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
-    """Those of this configuration."""
+    """Return those of this configuration."""
     books = AllocationBooks()
     return (
         EnvironmentsAgree(books, config.nodes, config.hook_failure_policy),

@@ -20,7 +20,8 @@ _SHARE = {"PIX": 1.0, "PXB": 0.95, "PHB": 0.8, "NODE": 0.7, "SYS": 0.5}
 
 
 def gpu_links(described: NvmlDescription, minors: Mapping[str, int]) -> tuple[DeviceLink, ...]:
-    """The links between the GPUs whose minor numbers (by UUID) are known; none of a pair that cannot be valued."""
+    """Return the links between the GPUs whose minor numbers (by UUID) are known; none of a pair that cannot be
+    valued."""
     found = []
     for a, one in enumerate(described.gpus):
         for b, other in enumerate(described.gpus[:a]):

@@ -14,7 +14,7 @@ _BOOKS = (
 
 
 def exposition(summaries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Of the summaries of all nodes (``NodeDeviceCache.summary``)."""
+    """Return that of the summaries of all nodes (``NodeDeviceCache.summary``)."""
     lines = [line for book in _BOOKS for line in _gauge(*book, summaries)]
     lines += ["# HELP koordinator_device_pods Pods that have devices.", "# TYPE koordinator_device_pods gauge"]
     for node, summary in summaries.items():

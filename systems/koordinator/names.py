@@ -89,13 +89,13 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def today(name: str) -> str:
-    """The name that is used today for a resource of the seed; any other name is its own."""
+    """Return the name that is used today for a resource of the seed; any other name is its own."""
     return ALIASES.get(name, name)
 
 
 def type_of_resource(name: str) -> str:
-    """The type of device that a resource of today's is of when no Device object says it: ``koordinator.sh/xpu`` -> xpu;
-    "" for one that is no device's."""
+    """Return the type of device that a resource of today's is of when no Device object says it: ``koordinator.sh/xpu``
+    -> xpu; "" for one that is no device's."""
     if name in GPU_NAMES:
         return GPU
     kind = name.removeprefix(DOMAIN)
@@ -103,5 +103,5 @@ def type_of_resource(name: str) -> str:
 
 
 def first_of(obj: Mapping[str, Any], *tags: str) -> Any:
-    """The value of the first of these tags that an object has; None for none of them."""
+    """Return the value of the first of these tags that an object has; None for none of them."""
     return next((obj[tag] for tag in tags if tag in obj), None)

@@ -45,7 +45,7 @@ SEVERAL_PARTS = "node(s) Unsupported Multi-Shared GPU"
 
 
 def insufficient(kind: str) -> str:
-    """Why a node is left out that has too few devices of a type."""
+    """Return why a node is left out that has too few devices of a type."""
     return f"Insufficient {kind} devices"
 
 
@@ -70,12 +70,13 @@ class Pick(Struct, frozen=True):
 
 
 def strategy_of(choice: Choice) -> Strategy:
-    """By what a choice scores devices and nodes; upstream's default where it says nothing of it."""
+    """Return it by what a choice scores devices and nodes; upstream's default where it says nothing of it."""
     return "mostAllocated" if choice == "mostAllocated" else "leastAllocated"
 
 
 def sized(ask: DeviceAsk, demand: DeviceDemand, report: NodeDeviceReport) -> DeviceDemand:
-    """How many devices a hint makes of an amount. All devices of a type are those that are ill, too, as upstream."""
+    """Return how many devices a hint makes of an amount. All devices of a type are those that are ill, too, as
+    upstream."""
     hint = ask.hint(demand.type)
     if demand.total > 100 and demand.type != GPU:
         return demand
@@ -124,7 +125,7 @@ class NodeChoice:
         )
 
     def _may_share(self, hint: DeviceHint, device: NodeDevice) -> bool:
-        """Whether nobody's wish to be alone is in the way, this pod's or another's."""
+        """Return whether nobody's wish to be alone is in the way, this pod's or another's."""
         if self._use.exclusive(device) or (hint.exclusive and self._used(device)):
             return False
         near = [each for each in self._use.report.of_type(device.type) if each.place.may_be_near(device.place)]
@@ -144,7 +145,7 @@ class NodeChoice:
     # Choosing
 
     def shortage(self, demand: DeviceDemand) -> NoDevices | None:
-        """Why there are too few devices of a type, whatever the choice."""
+        """Return why there are too few devices of a type, whatever the choice."""
         wanted = self.sized[demand.type]
         if wanted.count and len(self.candidates[demand.type]) >= wanted.count:
             return None
@@ -153,7 +154,7 @@ class NodeChoice:
         return NoDevices(insufficient(demand.type), hopeless=len(there) < max(wanted.count, 1))
 
     def choice_of(self, kind: str, count: int) -> SetChoice:
-        """How devices of that type are chosen."""
+        """Return how devices of that type are chosen."""
         if self.choice != "auto":
             return self.choice
         return "bandwidth" if count > 1 and self.bandwidth[kind] else "leastAllocated"
@@ -161,8 +162,8 @@ class NodeChoice:
     def pick(
         self, demand: DeviceDemand, *, among: frozenset[str] | None = None, near: frozenset[str] = frozenset()
     ) -> Pick | NoDevices:
-        """The devices for one demand. ``among``: only below these switches, and some below each; ``near``: rather below
-        these."""
+        """Return the devices for one demand. ``among``: only below these switches, and some below each; ``near``:
+        rather below these."""
         wanted = self.sized[demand.type]
         candidates = self.candidates[demand.type]
         count = wanted.count
@@ -191,8 +192,9 @@ class NodeChoice:
         return Pick(wanted, best[1], (0, 0, best[0]))
 
     def pick_near(self, demand: DeviceDemand, switches: frozenset[str], *, least: int, most: int) -> Pick | NoDevices:
-        """As upstream finds the devices that go with others: those below ``switches`` first, ``least`` at least and up
-        to ``most``. GPUs are found as if they were alone, but by ``most`` where their tree does not decide."""
+        """Return it as upstream finds the devices that go with others: those below ``switches`` first, ``least`` at
+        least and up to ``most``. GPUs are found as if they were alone, but by ``most`` where their tree does not
+        decide."""
         if demand.type != GPU:
             return self._by_score(demand, self.candidates[demand.type], switches, least=least, most=most)
         if demand.whole_devices:
@@ -221,7 +223,7 @@ class NodeChoice:
         return NoDevices(insufficient(demand.type))
 
     def _by_tree(self, demand: DeviceDemand, candidates: Sequence[DeviceCandidate]) -> Pick | NoDevices | None:
-        """None where the tree does not decide and need not."""
+        """Return None where the tree does not decide and need not."""
         hint = self._ask.hint(GPU)
         need = GpuNeed(demand.count, not demand.whole_devices, LEVELS[hint.scope])
         tree = tree_of(self._use.report.of_type(GPU))
@@ -264,7 +266,7 @@ class NodeChoice:
         return None if rest is None else (*close, *rest)
 
     def _scopes(self, hint: DeviceHint, candidates: Sequence[DeviceCandidate]) -> Iterator[Sequence[DeviceCandidate]]:
-        """The sets within one of which all devices must be."""
+        """Yield the sets within one of which all devices must be."""
         if hint.scope not in ("Device", "PCIe", "NUMANode"):
             yield candidates
             return
@@ -284,7 +286,7 @@ class NodeChoice:
     def _by_partition(
         self, demand: DeviceDemand, candidates: Sequence[DeviceCandidate], cover: frozenset[str]
     ) -> Pick | NoDevices | None:
-        """The best partition, by score first; None where partitions do not decide."""
+        """Return the best partition, by score first; None where partitions do not decide."""
         report, spec = self._use.report, self._ask.partition
         must = spec is not None or report.honours_partitions
         if not report.partitions:

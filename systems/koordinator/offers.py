@@ -13,8 +13,8 @@ from mews.systems.koordinator.usage import NodeUse
 
 
 async def still_offered(kube: KubeApi, node: str, allocations: Allocations, cache: NodeDeviceCache) -> bool:
-    """Whether all of these are listed, healthy and held by nobody that another scheduler placed; False for a Device
-    that is gone or cannot be read. ``cache`` knows which pods are ours, and which have ended.
+    """Return whether all of these are listed, healthy and held by nobody that another scheduler placed; False for a
+    Device that is gone or cannot be read. ``cache`` knows which pods are ours, and which have ended.
 
     Raises ApiError, UnavailableError.
     """

@@ -24,15 +24,15 @@ _WITHOUT_SWITCHES = ("PCIe", "NVL")
 
 
 def table_of_model(model: str) -> tuple[GpuPartition, ...]:
-    """The table of a model, by the label ``names.GPU_MODEL``; () for one that has none."""
+    """Return the table of a model, by the label ``names.GPU_MODEL``; () for one that has none."""
     words = model.removeprefix("NVIDIA-").split("-")
     switched = words[0] in _HOPPER_MODELS and not any(word in _WITHOUT_SWITCHES for word in words)
     return HOPPER if switched else ()
 
 
 def with_node_table(report: NodeDeviceReport, table: tuple[GpuPartition, ...], *, honour: bool) -> NodeDeviceReport:
-    """With what the Node's labels say of partitions. A Device with a table goes by its own label; else the Node's label
-    alone counts, beside the table of its model, as upstream."""
+    """Return it with what the Node's labels say of partitions. A Device with a table goes by its own label; else the
+    Node's label alone counts, beside the table of its model, as upstream."""
     if report.partitions:
         return report
     return replace(report, partitions=table, honours_partitions=honour)
@@ -42,8 +42,9 @@ _WORTH: Mapping[int, int] = MappingProxyType({8: 10_000, 4: 100, 2: 1})
 
 
 def left_whole(partitions: Sequence[GpuPartition], used: Collection[int], count: int) -> int:
-    """What partitions of as many GPUs and more none of whose GPUs is used are worth, by size and score: of sets of GPUs
-    that would do the one is given that leaves most (upstream v1.6.0, allocator_gpu.go, selectPartitionByBinPack).
+    """Return what partitions of as many GPUs and more none of whose GPUs is used are worth, by size and score: of sets
+    of GPUs that would do the one is given that leaves most (upstream v1.6.0, allocator_gpu.go,
+    selectPartitionByBinPack).
 
     Of each size those of the highest score count; upstream means that too, but has the lowest first.
     """

@@ -85,7 +85,7 @@ class DeviceShare:
         handle.informer(PODS).on_change(self._pod_changed)
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A pod with devices went; a Device came or changed; a node changed."""
+        """Return a pod with devices went; a Device came or changed; a node changed."""
         return (
             Wake(PODS, Action.DELETE),
             Wake(DEVICES, Action.ADD | Action.UPDATE),
@@ -180,9 +180,9 @@ class DeviceShare:
         return use
 
     def _with(self, use: NodeUse, other: PodInfo, node: str) -> NodeUse:
-        """With a pod that waits for room there: as it would be served now, else once those are gone that are going,
-        else once all are that are weaker. What becomes free one by one must not go to others before it is enough. One
-        that has its devices by now is nominated for a moment more: what it has is what counts."""
+        """Return it with a pod that waits for room there: as it would be served now, else once those are gone that are
+        going, else once all are that are weaker. What becomes free one by one must not go to others before it is
+        enough. One that has its devices by now is nominated for a moment more: what it has is what counts."""
         if other.uid in use.pods:
             return use
         try:
@@ -230,13 +230,13 @@ class DeviceShare:
     # Scores
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Nothing to score for a pod without devices."""
+        """Return nothing to score for a pod without devices."""
         attempt: _Attempt | None = state.data.get(NAME)
         return SKIP if attempt is None or attempt.ask is None or attempt.plan is not None else SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The slowest link of the devices that the pod, or its gang, would get, in MB/s; below it, upstream's score of
-        how full the node's devices would be."""
+        """Return the slowest link of the devices that the pod, or its gang, would get, in MB/s; below it, upstream's
+        score of how full the node's devices would be."""
         attempt: _Attempt = state.data[NAME]
         use = self._supposed(attempt, node.name)
         if use is None:
@@ -252,7 +252,7 @@ class DeviceShare:
         return worth
 
     def _worth(self, asks: Sequence[DeviceAsk], answer: GangPlacement | NoDevices, use: NodeUse) -> int:
-        """Of a gang the mean of its pods."""
+        """Return that of a gang the mean of its pods."""
         if isinstance(answer, NoDevices) or not asks:
             return 0
         given = tuple(each for one in answer.values() for each in one)
@@ -264,7 +264,7 @@ class DeviceShare:
         return self._choice == "bandwidth" or (self._choice == "auto" and bool(use.report.links))
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
-        """As upstream where links are alike, the highest 100; else by the rank of the links first."""
+        """Return them as upstream where links are alike, the highest 100; else by the rank of the links first."""
         links = {value // _LINK_STEP for value in scores.values()}
         if len(links) == 1:
             return policy.normalized({name: value % _LINK_STEP for name, value in scores.items()})
@@ -430,7 +430,7 @@ def _use_of(pod: PodInfo, given: Sequence[object]) -> PodUse:
 def koordinator_profile(
     config: KoordinatorConfig, cache: NodeDeviceCache | None = None, devices: DeviceFeatures = DEFAULT_FEATURES
 ) -> SchedulerProfile:
-    """The scheduler's profile: the default plugins, and DeviceShare, whose word on a node counts most.
+    """Return the scheduler's profile: the default plugins, and DeviceShare, whose word on a node counts most.
 
     DeviceShare binds before the default binder does; NodeResourcesFit leaves it the groups of the devices' resources.
     ``devices`` is what the cluster's feature gates let it do with claimed devices.

@@ -48,7 +48,7 @@ _MOST_ANSWERS = 64
 def allocate(
     ask: DeviceAsk, use: NodeUse, *, choice: Choice = "auto", weights: Weights = DEFAULT_WEIGHTS
 ) -> Allocations | NoDevices:
-    """The devices that the pod would get on this node now, or why it gets none."""
+    """Return the devices that the pod would get on this node now, or why it gets none."""
     key = ask, choice, weights
     answer: Allocations | NoDevices | None = use.memo.get(key)
     if answer is None:
@@ -61,7 +61,7 @@ def allocate(
 def filtered(
     ask: DeviceAsk, use: NodeUse, *, choice: Choice = "auto", weights: Weights = DEFAULT_WEIGHTS
 ) -> Allocations | NoDevices:
-    """The devices by which a node is chosen, or why it is left out: those of what is ``considered``.
+    """Return the devices by which a node is chosen, or why it is left out: those of what is ``considered``.
 
     Upstream filters without scores. Where devices must be below the same switches, other devices can then be found: a
     node that fails without scores is left out as it is there, whatever Reserve would find.
@@ -75,8 +75,8 @@ def filtered(
 
 
 def considered(ask: DeviceAsk, report: NodeDeviceReport) -> DeviceAsk:
-    """What of it decides whether a node is chosen: where its Device says that others are well planned beside the first
-    of types that belong together (``names.WELL_PLANNED``), that first type alone. Devices are given for all."""
+    """Return what of it decides whether a node is chosen: where its Device says that others are well planned beside the
+    first of types that belong together (``names.WELL_PLANNED``), that first type alone. Devices are given for all."""
     kinds = _joint_kinds(ask)
     first = ask.demand(kinds[0]) if report.well_planned and kinds else None
     return ask if first is None else DeviceAsk((first,), ask.hints)
@@ -157,8 +157,8 @@ def _jointly(node: NodeChoice, ask: DeviceAsk) -> list[Pick] | NoDevices | None:
 
 
 def _jointly_as_upstream(node: NodeChoice, demands: Sequence[DeviceDemand], *, same: bool) -> list[Pick] | NoDevices:
-    """The first type as if it were alone, the others near it (device_allocator.go, jointAllocate); ``same``: where they
-    are then not below the very same switches, the node will not do."""
+    """Return the first type as if it were alone, the others near it (device_allocator.go, jointAllocate); ``same``:
+    where they are then not below the very same switches, the node will not do."""
     lead = node.pick(demands[0])
     if isinstance(lead, NoDevices):
         return lead

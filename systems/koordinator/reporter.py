@@ -71,8 +71,8 @@ def report(
     kinds: Sequence[DeviceKind],
     occupancy: Occupancy = UNHELD,
 ) -> NodeDeviceReport:
-    """The next report after ``before``: minors stay, and what is gone is unhealthy first, and then, once nobody holds
-    it, no longer there. While NVML does not answer, the GPUs stay as they were."""
+    """Return the next report after ``before``: minors stay, and what is gone is unhealthy first, and then, once nobody
+    holds it, no longer there. While NVML does not answer, the GPUs stay as they were."""
     places = by_bus(reading.devices)
     if reading.nvml is None:
         gpus = [device for device in before.devices if device.type == GPU]
@@ -147,7 +147,8 @@ def _id(device: HostDevice) -> str:
 
 
 def _unique(devices: Iterable[NodeDevice]) -> tuple[NodeDevice, ...]:
-    """One device for each minor: of a lost GPU and its successor, whose driver gave it the number, the successor."""
+    """Return one device for each minor: of a lost GPU and its successor, whose driver gave it the number, the
+    successor."""
     found: dict[tuple[str, int], NodeDevice] = {}
     for device in devices:
         key = (device.type, device.minor)
@@ -174,9 +175,9 @@ def _departed(
 
 
 def node_amounts(devices: Iterable[NodeDevice], kinds: Iterable[DeviceKind] = ()) -> Amounts:
-    """What the node has of each resource: the sums over its healthy devices, 0 of a kind whose devices are all broken;
-    kinds of which it has no device are left out. ``koordinator.sh/gpu`` and ``koordinator.sh/gpu.shared`` are 100 for
-    each GPU (v1.6.0, pkg/slo-controller/noderesource/plugins/gpudeviceresource/plugin.go, calculate)."""
+    """Return what the node has of each resource: the sums over its healthy devices, 0 of a kind whose devices are all
+    broken; kinds of which it has no device are left out. ``koordinator.sh/gpu`` and ``koordinator.sh/gpu.shared`` are
+    100 for each GPU (v1.6.0, pkg/slo-controller/noderesource/plugins/gpudeviceresource/plugin.go, calculate)."""
     names = {kind.resource_name for kind in kinds}
     found: dict[str, int] = {}
     for device in devices:
@@ -192,7 +193,8 @@ def node_amounts(devices: Iterable[NodeDevice], kinds: Iterable[DeviceKind] = ()
 def node_resources(
     wanted: Amounts, there: Iterable[str], kinds: Iterable[DeviceKind], *, seed_names: bool
 ) -> dict[str, str]:
-    """The node's resources as its status has them; those of ours that it shows (``there``) and has no more are 0."""
+    """Return the node's resources as its status has them; those of ours that it shows (``there``) and has no more are
+    0."""
     ours = {*SEED_NAMES, SHARED, *(kind.resource_name for kind in kinds)}
     given = quantities({**{name: 0 for name in there if name in ours and name not in wanted}, **wanted})
     if seed_names:
@@ -201,7 +203,8 @@ def node_resources(
 
 
 def node_labels(described: NvmlDescription) -> dict[str, str]:
-    """The node's labels: model and driver of its GPUs; none where it has no GPUs, no model where it has several."""
+    """Return the node's labels: model and driver of its GPUs; none where it has no GPUs, no model where it has
+    several."""
     if not described.gpus:
         return {}
     labels = {GPU_VENDOR: "nvidia"}

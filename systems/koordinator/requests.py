@@ -66,8 +66,8 @@ class DeviceDemand:
     """What was asked of the type's own resource in all, for hints that take it for a number of devices."""
 
     def on(self, device: NodeDevice) -> Amounts | None:
-        """What that is of this device: of a GPU always memory and ratio, and core where it is asked. None where bytes
-        and ratio are both asked and are not the same on it."""
+        """Return what that is of this device: of a GPU always memory and ratio, and core where it is asked. None where
+        bytes and ratio are both asked and are not the same on it."""
         if self.type != GPU:
             return self.each
         whole = device.resources.get(MEMORY, 0)
@@ -95,7 +95,7 @@ def bytes_of(ratio: int, whole: int) -> int:
 
 
 def ratio_of(memory: int, whole: int) -> int:
-    """Bytes in hundredths of a GPU's memory, truncated; more than any GPU has where it has none."""
+    """Return bytes in hundredths of a GPU's memory, truncated; more than any GPU has where it has none."""
     return memory * 100 // whole if whole else 101
 
 
@@ -106,11 +106,11 @@ class DeviceAsk(Struct, frozen=True):
     hints: PodHints = NO_HINTS
 
     def demand(self, kind: str) -> DeviceDemand | None:
-        """What it asks of one type."""
+        """Return what it asks of one type."""
         return next((each for each in self.demands if each.type == kind), None)
 
     def hint(self, kind: str) -> DeviceHint:
-        """What it says about the choice among devices of one type."""
+        """Return what it says about the choice among devices of one type."""
         return self.hints.by_type.get(kind, NO_HINT)
 
     @property
@@ -130,7 +130,7 @@ def ask_of(
     kinds: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> DeviceAsk | None:
-    """What a pod with these requests, annotations and labels asks of devices; None for none.
+    """Return what a pod with these requests, annotations and labels asks of devices; None for none.
 
     ``kinds``: resource -> type, as the Device objects of the cluster have them. Raises InvalidRequestError.
     """
@@ -150,12 +150,12 @@ def ask_of(
 
 
 def device_type(resource: str, kinds: Mapping[str, str] | None = None) -> str:
-    """The type of device that a resource, by its name of today, is of; "" for none."""
+    """Return the type of device that a resource, by its name of today, is of; "" for none."""
     return (kinds or {}).get(resource) or type_of_resource(resource)
 
 
 def parse_demands(requests: Mapping[str, int], kinds: Mapping[str, str] | None = None) -> tuple[DeviceDemand, ...]:
-    """The demands in a pod's requests.
+    """Return the demands in a pod's requests.
 
     Raises InvalidRequestError for what no node could serve.
     """
@@ -210,7 +210,7 @@ def _shared_demand(asked: Amounts) -> DeviceDemand:
 
 
 def _other_demand(kind: str, asked: Amounts) -> DeviceDemand:
-    """Of a type that has one resource in hundredths, and perhaps more."""
+    """Return that of a type that has one resource in hundredths, and perhaps more."""
     own = DOMAIN + kind if DOMAIN + kind in asked else min(asked)
     _check_unit(own, asked[own])
     count = asked[own] // 100 if asked[own] > 100 else 1

@@ -61,7 +61,7 @@ class KoordScheduler:
         return _Term(self, self._made(kube))
 
     def _made(self, kube: KubeApi) -> Scheduler:
-        """The scheduler of one term: what it must know is in the API."""
+        """Return the scheduler of one term: what it must know is in the API."""
         self.cache = NodeDeviceCache()
         profile = (
             koordinator_profile(self._config, self.cache, self._devices)

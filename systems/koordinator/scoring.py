@@ -41,15 +41,15 @@ def weights_of(given: Mapping[str, Any] | None, where: str) -> Weights:
 
 
 def weights_for(kind: str, resources: Iterable[str], weights: Weights) -> Weights:
-    """The weights that count for devices of a type. Of a type that upstream does not know each resource counts alike
-    where no weight names any."""
+    """Return the weights that count for devices of a type. Of a type that upstream does not know each resource counts
+    alike where no weight names any."""
     if kind in (GPU, RDMA, FPGA) or any(name in dict(weights) for name in resources):
         return weights
     return tuple((name, 1) for name in resources)
 
 
 def score(asked: Amounts, total: Amounts, free: Amounts, weights: Iterable[tuple[str, int]], strategy: Strategy) -> int:
-    """Of a device, or of the sums of devices, with what a pod asks of it."""
+    """Return that of a device, or of the sums of devices, with what a pod asks of it."""
     weighted = weight_sum = 0
     for name, weight in weights:
         capacity = total.get(name, 0)

@@ -55,11 +55,11 @@ class Bandwidth:
         return bool(self._of)
 
     def between(self, one: int, other: int) -> int:
-        """Of a pair of minors."""
+        """Return that of a pair of minors."""
         return self._of.get((one, other) if one < other else (other, one), 0)
 
     def quality(self, minors: Sequence[int]) -> tuple[int, int]:
-        """Of a set: its slowest pair, and the sum over its pairs; (0, 0) of a single device."""
+        """Return those of a set: its slowest pair, and the sum over its pairs; (0, 0) of a single device."""
         pairs = [self.between(a, b) for a, b in combinations(minors, 2)]
         return (min(pairs), sum(pairs)) if pairs else (0, 0)
 
@@ -82,7 +82,7 @@ def _nearness(one: DevicePlace, other: DevicePlace) -> int:
 
 
 def set_key(chosen: Sequence[DeviceCandidate], choice: Choice, bandwidth: Bandwidth) -> SetKey:
-    """What this set is compared by."""
+    """Return what this set is compared by."""
     order = tuple(sorted(_order(each, choice) for each in chosen))
     if choice != "bandwidth":
         return 0, 0, order
@@ -102,7 +102,7 @@ def best_set(
     bandwidth: Bandwidth,
     cover: Collection[str] = (),
 ) -> tuple[DeviceCandidate, ...] | None:
-    """The best set of so many; each switch of ``cover`` must have one of it. None where there is none."""
+    """Return the best set of so many; each switch of ``cover`` must have one of it. None where there is none."""
     if count < max(len(cover), 1) or len(candidates) < count:
         return None
     ordered = sorted(candidates, key=lambda each: _order(each, choice))
@@ -124,7 +124,8 @@ def best_set(
 def _fastest(
     ordered: Sequence[DeviceCandidate], count: int, bandwidth: Bandwidth, cover: frozenset[str]
 ) -> tuple[DeviceCandidate, ...] | None:
-    """The best set by bandwidth: with links slower than a bound left out, the bound as high as leaves any set."""
+    """Return the best set by bandwidth: with links slower than a bound left out, the bound as high as leaves any
+    set."""
     size = len(ordered)
     speed = [[bandwidth.between(a.minor, b.minor) for b in ordered] for a in ordered]
     bounds = sorted({speed[a][b] for a in range(size) for b in range(a)}, reverse=True)
@@ -183,7 +184,8 @@ class _CliqueSearch:
 
 
 def loads(amounts: Amounts, device: NodeDevice, used: Mapping[str, int]) -> int:
-    """How much of what is asked of a device is used already: the mean over the resources asked, in millionths."""
+    """Return how much of what is asked of a device is used already: the mean over the resources asked, in
+    millionths."""
     names = [name for name, value in amounts.items() if value and device.resources.get(name)]
     if not names:
         return 0

@@ -57,7 +57,7 @@ class FractionPlacer(SteadyPlacer):
         return ask
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether an empty node can serve it."""
+        """Return whether an empty node can serve it."""
         return any(
             job.cpu_milli <= cpu
             and job.memory_mib <= memory

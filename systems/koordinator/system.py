@@ -58,7 +58,7 @@ SERVICE, WEBHOOK = "koord-scheduler", "koord-webhook"
 
 
 def configure(options: KoordinatorOptions, facility: Facility) -> KoordinatorConfig:
-    """The configuration with these options: every node has a koordlet, unless they say which."""
+    """Return the configuration with these options: every node has a koordlet, unless they say which."""
     given = options.given()
     if facility.namespace is not None:
         given["namespace"] = facility.namespace

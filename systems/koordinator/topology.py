@@ -41,7 +41,7 @@ class _Found(Struct, frozen=True):
 
 
 def tree_of(gpus: Collection[NodeDevice]) -> GpuScope | None:
-    """The tree of all GPUs of a node, ill ones as well; None where the place of any is not known."""
+    """Return the tree of all GPUs of a node, ill ones as well; None where the place of any is not known."""
     if not gpus or any(gpu.place == DevicePlace() for gpu in gpus):
         return None
     nodes = []
@@ -60,7 +60,7 @@ def _minors(gpus: Iterable[NodeDevice]) -> tuple[int, ...]:
 
 
 def minors_in(tree: GpuScope, need: GpuNeed, *, fitting: Collection[int], used: Collection[int]) -> tuple[int, ...]:
-    """The minors that the pod gets; () where no scope has enough of those that fit."""
+    """Return the minors that the pod gets; () where no scope has enough of those that fit."""
     found = _search(tree, need, frozenset(fitting), frozenset(used), 0, 0)
     return found.minors if found is not None else ()
 

@@ -17,7 +17,7 @@ RESERVATIONS = tuple(
 
 
 def unsupported(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """Why the pod cannot be placed; "" where it asks for nothing of the sort."""
+    """Return why the pod cannot be placed; "" where it asks for nothing of the sort."""
     for key, value in labels.items():
         if key.startswith(QUOTAS):
             return f"label {key}={value}: elastic quotas are not part of this scheduler; a ResourceQuota is"

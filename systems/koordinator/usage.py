@@ -40,18 +40,18 @@ class NodeUse:
 
     @classmethod
     def of(cls, report: NodeDeviceReport) -> NodeUse:
-        """A node whose devices nobody uses."""
+        """Return a node whose devices nobody uses."""
         return cls(report)
 
     def reported(self, report: NodeDeviceReport) -> NodeUse:
-        """The same pods on other devices: numbers change with the cards, ids never do."""
+        """Return the same pods on other devices: numbers change with the cards, ids never do."""
         use = NodeUse(report)
         for pod in self.pods.values():
             use = use.plus(pod)
         return use
 
     def slot_of(self, allocation: DeviceAllocation) -> Slot:
-        """The device that an allocation is of: by its id where that is listed, else by its minor, unless that is
+        """Return the device that an allocation is of: by its id where that is listed, else by its minor, unless that is
         another device's by now."""
         if allocation.id:
             for device in self.report.devices:
@@ -62,12 +62,12 @@ class NodeUse:
         return allocation.type, allocation.minor
 
     def offers(self, allocations: Allocations) -> bool:
-        """Whether each of these is of a device that is listed and healthy."""
+        """Return whether each of these is of a device that is listed and healthy."""
         well = {(device.type, device.minor) for device in self.report.devices if device.health}
         return all(self.slot_of(each) in well for each in allocations)
 
     def plus(self, pod: PodUse) -> NodeUse:
-        """With one more pod; one of the same uid is replaced."""
+        """Return it with one more pod; one of the same uid is replaced."""
         base = self.minus(pod.uid)
         used, users = dict(base.used), dict(base.users)
         for each in pod.allocations:
@@ -78,7 +78,7 @@ class NodeUse:
         return NodeUse(self.report, {**base.pods, pod.uid: pod}, used, users)
 
     def minus(self, uid: str) -> NodeUse:
-        """Without a pod; one that is not there changes nothing."""
+        """Return it without a pod; one that is not there changes nothing."""
         pod = self.pods.get(uid)
         if pod is None:
             return self
@@ -92,14 +92,14 @@ class NodeUse:
         return NodeUse(self.report, {key: value for key, value in self.pods.items() if key != uid}, used, users)
 
     def free(self, device: NodeDevice) -> Amounts:
-        """What may still be given of a device: nothing of one that is not healthy."""
+        """Return what may still be given of a device: nothing of one that is not healthy."""
         used = self.used.get((device.type, device.minor), {})
         if not device.health:
             return dict.fromkeys(device.resources, 0)
         return {name: max(total - used.get(name, 0), 0) for name, total in device.resources.items()}
 
     def exclusive(self, device: NodeDevice) -> frozenset[Exclusive]:
-        """How the pods that have some of a device have it for themselves."""
+        """Return how the pods that have some of a device have it for themselves."""
         users = self.users.get((device.type, device.minor), ())
         return frozenset(self.pods[uid].exclusive.get(device.type, "") for uid in users) - {""}
 
@@ -119,7 +119,8 @@ def _sum(one: Amounts, other: Amounts, sign: int) -> dict[str, int]:
 
 
 def node_sums(devices: Iterable[NodeDevice]) -> dict[str, int]:
-    """What a node offers in all: the resources of its healthy devices, and of GPUs ``koordinator.sh/gpu`` as well."""
+    """Return what a node offers in all: the resources of its healthy devices, and of GPUs ``koordinator.sh/gpu`` as
+    well."""
     sums: dict[str, int] = {}
     for device in devices:
         for name, value in device.resources.items():
@@ -130,17 +131,17 @@ def node_sums(devices: Iterable[NodeDevice]) -> dict[str, int]:
 
 
 def whole_of(device: NodeDevice) -> DeviceAllocation:
-    """All of a device."""
+    """Return all of a device."""
     return DeviceAllocation(device.type, device.minor, dict(device.resources), device.id)
 
 
 def gpu_resources(memory: int) -> dict[str, int]:
-    """All that a GPU with so many bytes has."""
+    """Return all that a GPU with so many bytes has."""
     return {CORE: 100, MEMORY: memory, RATIO: 100}
 
 
 def found_uses(report: NodeDeviceReport, ours: Iterable[str], ended: Iterable[str]) -> tuple[list[PodUse], list[str]]:
-    """What containers hold that our scheduler did not place, and the ids among it that the report does not list.
+    """Return what containers hold that our scheduler did not place, and the ids among it that the report does not list.
 
     ``ours``: uids of pods whose annotation says what they have: theirs is not what their kubelet thinks. ``ended``:
     uids of pods that hold nothing any more. A replica of a shared device (``GPU-…::2``) is taken for the device. What

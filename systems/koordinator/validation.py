@@ -20,7 +20,7 @@ _REQUESTS = "pod.spec.containers[*].resources.requests"
 
 
 def refusal_of(pod: Object, old: Object | None = None) -> str:
-    """Why the pod is not admitted; "" where it is. ``old``: what it was before an update."""
+    """Return why the pod is not admitted; "" where it is. ``old``: what it was before an update."""
     if RESERVE_POD in annotations_of(pod):
         return f"annotations.{RESERVE_POD}: Forbidden: cannot set in annotations"
     if old is not None and labels_of(old).get(PREEMPTIBLE, "") != labels_of(pod).get(PREEMPTIBLE, ""):

@@ -20,16 +20,16 @@ class IndexedGpu(Struct, frozen=True):
 
 
 def visible_text(given: Sequence[IndexedGpu], node: Sequence[IndexedGpu]) -> str:
-    """The variable's text for these GPUs: minors, where all GPUs of the node have their index for it; else UUIDs."""
+    """Return the variable's text for these GPUs: minors, where all GPUs of the node have their index for it; else
+    UUIDs."""
     if all(gpu.index == gpu.minor for gpu in node):
         return ",".join(str(gpu.minor) for gpu in given)
     return ",".join(gpu.uuid for gpu in given)
 
 
 def visible_ids(env: Mapping[str, str], node: Sequence[IndexedGpu]) -> tuple[str, ...]:
-    """The UUIDs that an environment names: by index, UUID or ``all``; () for ``none``, ``void``
-    and no variable. A UUID that the node does not have is kept: it may come back. An index that it does not have is
-    nothing."""
+    """Return the UUIDs that an environment names: by index, UUID or ``all``; () for ``none``, ``void`` and no variable.
+    A UUID that the node does not have is kept: it may come back. An index that it does not have is nothing."""
     text = env.get(VISIBLE, "").strip()
     if text in _NOTHING:
         return ()

@@ -58,7 +58,7 @@ class KoordWebhook:
             group.create_task(self._renew_on())
 
     def _hooks(self, *, trusting: str = "") -> dict[Resource, list[dict[str, Any]]]:
-        """All of them, and whom to trust for them: also ``trusting``, as a caBundle."""
+        """Return all of them, and whom to trust for them: also ``trusting``, as a caBundle."""
         namespace = self._config.namespace
         mutate, validate, bind = (self._service.client_config(namespace, path) for path in (MUTATE, VALIDATE, BIND))
         writes = ("CREATE", "UPDATE")  # as upstream (pkg/webhook/pod/validating/webhooks.go)
@@ -173,7 +173,8 @@ def _forbidden(message: str) -> dict[str, Any]:
 
 
 def _elsewhere(namespace: str) -> dict[str, Any]:
-    """All namespaces but its own and the cluster's: else, while it is away, its own pod could not be bound either."""
+    """Return all namespaces but its own and the cluster's: else, while it is away, its own pod could not be bound
+    either."""
     own = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace, "kube-system"]}
     return {"matchExpressions": [own]}
 

@@ -32,11 +32,12 @@ class GpuUsers(Protocol):
     """Who uses a GPU of the node, freshly read. Methods raise ApiError and UnavailableError."""
 
     async def holders(self, uuid: str) -> Collection[str]:
-        """The pods that hold it."""
+        """Return the pods that hold it."""
         ...
 
     async def claims(self, uuid: str) -> Collection[str]:
-        """What may make a pod hold it that does not yet: pods on their way to the node, a Device that offers it."""
+        """Return what may make a pod hold it that does not yet: pods on their way to the node, a Device that offers
+        it."""
         ...
 
 

@@ -40,7 +40,7 @@ COMPONENTS = ("scheduler", "reconfig-manager", "device-manager")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.kubecomp", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
     made.add_argument("--config", required=True, type=Path, help="read the configuration from this YAML file")
@@ -138,7 +138,7 @@ def _device_manager(
 
 
 def profile(options: argparse.Namespace, config: KubeCompConfig, metrics: KubeCompMetrics) -> SchedulerProfile:
-    """The scheduler's, with the plugin or the score that the options name.
+    """Return the scheduler's, with the plugin or the score that the options name.
 
     Raises PluginDefinitionError.
     """

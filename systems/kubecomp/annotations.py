@@ -26,17 +26,17 @@ _RETRIES_S = (0.1, 0.5, 2.0, 5.0)
 
 
 def wanted(node: str, shortfall: int) -> dict[str, str]:
-    """The annotations of a pod that waits on ``node`` for so many devices."""
+    """Return the annotations of a pod that waits on ``node`` for so many devices."""
     return {USE_FALCON: "true", DST_NODE: node, GPU_DEMAND: str(shortfall), DEMAND: str(shortfall)}
 
 
 def are_on(pod: Object) -> bool:
-    """Whether the pod carries any of those that say what it waits for."""
+    """Return whether the pod carries any of those that say what it waits for."""
     return not annotations_of(pod).keys().isdisjoint(set(ANNOTATIONS) - {USE_FALCON})
 
 
 def awaited(pod: Object, resource: str) -> str:
-    """What a pod at Permit waits for, a sentence; "" for one that does not."""
+    """Return what a pod at Permit waits for, a sentence; "" for one that does not."""
     node = chosen_node(pod)
     if not node:
         return ""
@@ -45,7 +45,7 @@ def awaited(pod: Object, resource: str) -> str:
 
 
 def chosen_node(pod: Object) -> str:
-    """The node that its scheduler holds for a pod at Permit; "" for one that waits at none."""
+    """Return the node that its scheduler holds for a pod at Permit; "" for one that waits at none."""
     found = annotations_of(pod)
     return str(found.get(DST_NODE, "")) if found.get(USE_FALCON) == "true" else ""
 
@@ -94,7 +94,8 @@ class PodAnnotations:
             await rest(wait_s)
 
     async def _is_there(self, pod: PodInfo) -> bool:
-        """Whether that is the pod, and no later one of its name: of which a patch with its uid is a conflict, too."""
+        """Return whether that is the pod, and no later one of its name: of which a patch with its uid is a conflict,
+        too."""
         try:
             return uid_of(await self._context.kube.get(PODS, pod.name, namespace=pod.namespace)) == pod.uid
         except NotFoundError:

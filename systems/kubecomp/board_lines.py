@@ -35,7 +35,7 @@ from mews.systems.kubecomp.records import (
 
 
 def board_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a ConfigMap; those that are none of KubeComp's have none."""
+    """Return lines for a ConfigMap; those that are none of KubeComp's have none."""
     found = new if new is not None else old
     if found is None:
         return iter(())

@@ -47,7 +47,7 @@ class ChassisConfig(Struct, frozen=True):
     prefixed: bool = True
 
     def gpuid(self, device: str) -> str:
-        """The Kubernetes device ID of a device of this chassis: ``1-001300`` (contract chassis.md section 2), or
+        """Return the Kubernetes device ID of a device of this chassis: ``1-001300`` (contract chassis.md section 2), or
         ``001300`` alone."""
         return f"{self.index}-{device}" if self.prefixed else device
 
@@ -161,7 +161,7 @@ class KubeCompConfig(Struct, frozen=True):
     """Components whose place somebody else's take; not in the components' file."""
 
     def has(self, fault: KubeCompFault) -> bool:
-        """Whether that fault of the published implementation is on."""
+        """Return whether that fault of the published implementation is on."""
         return fault.value in self.faults
 
     @property
@@ -170,7 +170,7 @@ class KubeCompConfig(Struct, frozen=True):
         return self.resource.partition("/")[0]
 
     def node(self, name: str) -> NodeConfig | None:
-        """A node's cabling, or None for a node outside all pools; ``Topology`` answers faster."""
+        """Return a node's cabling, or None for a node outside all pools; ``Topology`` answers faster."""
         return next((node for node in self.nodes if node.name == name), None)
 
 
@@ -190,31 +190,31 @@ class Topology:
             self._nodes_of.setdefault(node.pool, []).append(node)
 
     def chassis(self, name: str) -> ChassisConfig:
-        """A chassis by name."""
+        """Return a chassis by name."""
         return self._chassis[name]
 
     def chassis_of(self, pool: str) -> Sequence[ChassisConfig]:
-        """The pool's chassis, in order of index."""
+        """Return the pool's chassis, in order of index."""
         return self._chassis_of.get(pool, ())
 
     def node(self, name: str) -> NodeConfig | None:
-        """A node's cabling, or None for a node outside all pools."""
+        """Return a node's cabling, or None for a node outside all pools."""
         return self._nodes.get(name)
 
     def nodes_of(self, pool: str) -> Sequence[NodeConfig]:
-        """The pool's nodes, in order of name."""
+        """Return the pool's nodes, in order of name."""
         return self._nodes_of.get(pool, ())
 
     def lent_to(self, node: str) -> str:
-        """Who hands out the node's devices in parts; "" for nobody."""
+        """Return who hands out the node's devices in parts; "" for nobody."""
         found = self._nodes.get(node)
         return found.lent_to if found else ""
 
     def pool_of(self, node: str) -> str | None:
-        """The node's pool, or None."""
+        """Return the node's pool, or None."""
         found = self._nodes.get(node)
         return found.pool if found else None
 
     def node_on(self, chassis: str, port: str | None) -> str:
-        """The node cabled to that port of that chassis; "" when there is none or the port is None."""
+        """Return the node cabled to that port of that chassis; "" when there is none or the port is None."""
         return self._by_port.get((chassis, port), "") if port is not None else ""

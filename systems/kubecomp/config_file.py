@@ -67,7 +67,7 @@ class _Reader:
         return value
 
     def texts(self, key: str) -> dict[str, str]:
-        """A mapping of texts; numbers are read as texts (port ids)."""
+        """Return a mapping of texts; numbers are read as texts (port ids)."""
         value = self.take(key, dict, {})
         for name, text in value.items():
             if not isinstance(text, (str, int)) or isinstance(text, bool):
@@ -102,7 +102,7 @@ def _fields(cls: type[Struct]) -> tuple[str, ...]:
 
 
 def load_config(path: Path | str) -> KubeCompConfig:
-    """The configuration in a YAML file whose keys are the fields of ``KubeCompConfig``.
+    """Return the configuration in a YAML file whose keys are the fields of ``KubeCompConfig``.
 
     ``nodes`` and ``chassis`` are lists of mappings. Raises ConfigError with one line.
     """
@@ -219,7 +219,7 @@ def _timing(reader: _Reader) -> Timing:
 
 
 def as_document(config: KubeCompConfig) -> Mapping[str, Any]:
-    """The configuration as the YAML document that ``load_config`` reads back."""
+    """Return the configuration as the YAML document that ``load_config`` reads back."""
     convert: Callable[[Any], Any] = _plain
     names = [field.name for field in structs.fields(KubeCompConfig) if field.name != _OF_THE_HARNESS]
     return {name: convert(getattr(config, name)) for name in names}

@@ -19,7 +19,7 @@ class ConfigMapWriter:
         self._written: dict[str, dict[str, str]] = {}
 
     async def read(self, name: str) -> Object | None:
-        """The object as it is now, or None."""
+        """Return the object as it is now, or None."""
         try:
             return await self._kube.get(CONFIGMAPS, name, namespace=self._namespace)
         except NotFoundError:

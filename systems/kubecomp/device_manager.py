@@ -130,7 +130,7 @@ class ChassisDeviceManager:
                 group.create_task(self._remedied().run())
 
     def _remedied(self) -> Informer:
-        """What the node says of broken GPUs."""
+        """Return what the node says of broken GPUs."""
         informer = Informer(self._context.kube, NODES, field_selector=f"metadata.name={self._node.name}")
 
         def changed(old: Object | None, new: Object | None) -> None:
@@ -170,8 +170,8 @@ class ChassisDeviceManager:
             await rest(timing.device_poll_s)
 
     def _with_withheld(self, seen: Sequence[LocalDevice], here: Sequence[LocalDevice]) -> Sequence[LocalDevice]:
-        """With the broken devices that the host does not see any more: announced as unhealthy they are known not to
-        count, while a device that is only attached is awaited."""
+        """Return them with the broken devices that the host does not see any more: announced as unhealthy they are
+        known not to count, while a device that is only attached is awaited."""
         lost = [device for device in here if device.uuid in self._book.withheld and device not in seen]
         return [*seen, *lost] if lost else seen
 
@@ -192,7 +192,8 @@ class ChassisDeviceManager:
             return
 
     def _attached(self) -> list[LocalDevice]:
-        """What the chassis has on this node's ports; looked through again once a reading has shown anything new."""
+        """Return what the chassis has on this node's ports; looked through again once a reading has shown anything
+        new."""
         if self._here[0] != self._reader.version:
             self._here = (self._reader.version, self._of_my_chassis(on_my_ports=True))
             self._on_ports = {device.gpuid: device for device in self._here[1]}
@@ -280,7 +281,7 @@ class ChassisDeviceManager:
             await self._consent()
 
     def _wanted(self) -> dict[str, DeviceRequest]:
-        """What the holder of this node's devices is asked for, by UUID."""
+        """Return what the holder of this node's devices is asked for, by UUID."""
         return {
             device.uuid: DeviceRequest(request, self._requests[gpuid].until_s)
             for gpuid, request in self._book.withdrawn.items()
@@ -296,7 +297,7 @@ class ChassisDeviceManager:
             self._changed.beat()
 
     async def _claims(self) -> list[Claim] | None:
-        """What the pods bound to this node ask for, as the API says now; None when it does not say."""
+        """Return what the pods bound to this node ask for, as the API says now; None when it does not say."""
         try:
             pods = await self._context.kube.list(PODS, field_selector=f"spec.nodeName={self._node.name}")
         except (ApiError, UnavailableError) as error:
@@ -326,9 +327,9 @@ class ChassisDeviceManager:
             self._changed.beat()
 
     def _still_here(self, unused: Mapping[str, str]) -> dict[str, str]:
-        """Those on this node's ports, and those that it has consented to. Any other is waited for until a reading that
-        began after the request: it may have come since what was read before. Then it is refused: Reconfig-Mgr has read
-        an old listing, and the device is on another host."""
+        """Return those on this node's ports, and those that it has consented to. Any other is waited for until a
+        reading that began after the request: it may have come since what was read before. Then it is refused:
+        Reconfig-Mgr has read an old listing, and the device is on another host."""
         since, consents = self._asked_in, self._book.consents
         self._asked_in = {pair: since.get(pair, self._book.round) for pair in unused.items()}
         here = {}
@@ -341,7 +342,7 @@ class ChassisDeviceManager:
         return here
 
     def _released(self, unused: Mapping[str, str]) -> dict[str, str]:
-        """Those that nobody uses parts of (GPUID -> request); what their holder keeps is refused."""
+        """Return those that nobody uses parts of (GPUID -> request); what their holder keeps is refused."""
         if self._lent is None:
             return dict(unused)
         free = set()
@@ -416,7 +417,7 @@ class ChassisDeviceManager:
             await self._board.write(f"{NODE_PREFIX}{self._node.name}", self._data_of(report))
 
     def _data_of(self, report: NodeReport) -> Mapping[str, str]:
-        """Every few seconds it is written, and mostly its heartbeat alone is new: the rest is rendered once."""
+        """Return every few seconds it is written, and mostly its heartbeat alone is new: the rest is rendered once."""
         if self._reported is not None and report.repeats(self._reported[0]):
             data = {**self._reported[1], **heartbeat_data(report)}
         else:

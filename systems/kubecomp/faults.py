@@ -48,7 +48,7 @@ ALL_FAULTS = tuple(fault.value for fault in KubeCompFault)
 
 
 def chosen_faults(given: Mapping[str, bool] | Iterable[str] | None) -> tuple[str, ...]:
-    """The faults of ``mode: public``: all of them, all but those a mapping switches off, or those a list names.
+    """Return the faults of ``mode: public``: all of them, all but those a mapping switches off, or those a list names.
 
     Raises ValueError, one line.
     """

@@ -146,7 +146,7 @@ class Handover:
             await self._pulse.wait(self._timing.device_poll_s if self._is_busy() else None)
 
     def _is_busy(self) -> bool:
-        """Whether anything goes, comes, or is to be looked at again."""
+        """Return whether anything goes, comes, or is to be looked at again."""
         return bool(self._unused or self._coming or self._returning or self._blocked or self._book.out)
 
     async def _tend(self) -> None:
@@ -242,7 +242,7 @@ class Handover:
         self._changed()
 
     async def _shown(self, uuid: str) -> HostPlace | None:
-        """Where the device is once it has a driver, or after a while."""
+        """Return where the device is once it has a driver, or after a while."""
         deadline_s = _loop_s() + _SHOWN_S
         place = await self._steps.find(uuid)
         while (place is None or not place.driver) and _loop_s() < deadline_s:
@@ -251,7 +251,7 @@ class Handover:
         return place
 
     def _kept_out(self) -> set[str]:
-        """The bridges of what is off the host and must stay so."""
+        """Return the bridges of what is off the host and must stay so."""
         return {entry.bridge for gpuid, entry in self._book.out.items() if self._book.is_withdrawn(gpuid)}
 
     async def _look_for_blocked(self) -> None:

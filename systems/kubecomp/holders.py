@@ -23,14 +23,15 @@ class GpuHolders(Struct, frozen=True):
     grants: Mapping[str, float] = field(default_factory=dict)
 
     def uses(self, gpuid: str) -> bool:
-        """Whether the device is or may be in use: held, just granted, or nobody knows."""
+        """Return whether the device is or may be in use: held, just granted, or nobody knows."""
         return not self.known or gpuid in self.held or gpuid in self.grants
 
 
 def listed(
     holders: GpuHolders, pods: Sequence[PodDevices], resource: str, *, now_s: float, empty_settle_s: float
 ) -> GpuHolders:
-    """After a pod-resources List. An empty one (a kubelet in its first second) counts once it stays so long enough."""
+    """Return it after a pod-resources List. An empty one (a kubelet in its first second) counts once it stays so long
+    enough."""
     since_s = None if pods else now_s if holders.empty_since_s is None else holders.empty_since_s
     if since_s is not None and now_s - since_s < empty_settle_s:
         return replace(holders, known=False, empty_since_s=since_s)
@@ -47,12 +48,12 @@ def listed(
 
 
 def unknown(holders: GpuHolders) -> GpuHolders:
-    """After a List that failed, or a kubelet's restart: the last word stands, and counts as in use."""
+    """Return it after a List that failed, or a kubelet's restart: the last word stands, and counts as in use."""
     return replace(holders, known=False, empty_since_s=None)
 
 
 def granted(holders: GpuHolders, gpuids: Collection[str], now_s: float) -> GpuHolders:
-    """After Allocate handed these out."""
+    """Return it after Allocate handed these out."""
     return replace(holders, grants={**holders.grants, **dict.fromkeys(gpuids, now_s)})
 
 

@@ -28,7 +28,7 @@ class HostView:
     async def look(
         self, here: Sequence[LocalDevice], others: Callable[[], Iterable[LocalDevice]]
     ) -> Sequence[LocalDevice]:
-        """Those of ``here``, the devices on this node's ports, that the host shows.
+        """Return those of ``here``, the devices on this node's ports, that the host shows.
 
         A device that has left its ports is looked for as well, and in the first look all ``others`` of its chassis:
         the table may be an old one (fault ``stale-list``, contract chassis.md).

@@ -17,7 +17,7 @@ class MoveJournal:
         self._keeps = keeps
 
     async def open(self, pool: str) -> Sequence[Intent]:
-        """The pool's intents that an earlier incarnation, or a failure, left open; in order of GPUID."""
+        """Return the pool's intents that an earlier incarnation, or a failure, left open; in order of GPUID."""
         found = intents(await self._board.read(JOURNAL))
         return [intent for _, intent in sorted(found.items()) if intent.pool == pool]
 

@@ -46,7 +46,7 @@ class LentDevices:
         return self._record.users
 
     def answer(self, uuid: str, request: str) -> DeviceAnswer | None:
-        """The holder's answer to that very request; None while there is none."""
+        """Return the holder's answer to that very request; None while there is none."""
         found = self._record.answers.get(uuid)
         return found if found is not None and found.request == request else None
 

@@ -28,7 +28,7 @@ class KnownChassis(Struct, frozen=True):
 
 
 def judge(belief: KnownChassis, listing: Listing, *, kind: str, vanish_reads: int) -> KnownChassis:
-    """The belief after one more reading; only devices of ``kind`` count.
+    """Return the belief after one more reading; only devices of ``kind`` count.
 
     What a listing shows is believed; what it lacks is not, until ``vanish_reads`` readings in a row lack the very
     same devices. An empty listing never empties the belief.

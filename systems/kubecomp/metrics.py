@@ -46,7 +46,7 @@ class ReconfigurationTiming(Struct, frozen=True):
     seconds: Mapping[Phase, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """As it stands among a run's metrics."""
+        """Return them as it stands among a run's metrics."""
         return {"pod": self.pod, "moved_gpus": self.moved, **{phase.value: s for phase, s in self.seconds.items()}}
 
 
@@ -96,7 +96,7 @@ class KubeCompMemoryMetrics:
 
 
 def loop_time() -> float:
-    """Seconds of the running loop: what the phases are measured in unless a benchmark brings its own clock."""
+    """Return seconds of the running loop: what the phases are measured in unless a benchmark brings its own clock."""
     return asyncio.get_running_loop().time()
 
 

@@ -19,8 +19,8 @@ _PATIENCE_S = 5.0
 
 
 def mig_modes(context: Context, config: KubeCompConfig, node: NodeConfig, steps: HostSteps) -> MigModes | None:
-    """Those of a node; None where another component hands its devices out. A host that is told of no removal is not
-    asked, either."""
+    """Return those of a node; None where another component hands its devices out. A host that is told of no removal is
+    not asked, either."""
     if node.lent_to:
         return None
     return MigModes(context, node.name, steps, poll_s=config.timing.mig_poll_s if config.removal == "orderly" else None)
@@ -45,8 +45,8 @@ class MigModes:
         await self._events.run()
 
     async def look(self, devices: Sequence[NamedByUuid], *, is_quiet: bool) -> frozenset[str]:
-        """The UUIDs of the GPUs among these that are in MIG mode; new ones are reported. ``is_quiet``: no GPU is being
-        taken out, so that the driver may be asked; else the last answer stands."""
+        """Return the UUIDs of the GPUs among these that are in MIG mode; new ones are reported. ``is_quiet``: no GPU is
+        being taken out, so that the driver may be asked; else the last answer stands."""
         uuids = tuple(device.uuid for device in devices if device.uuid)
         if uuids == self._undivisible:
             return self._known
@@ -67,7 +67,7 @@ class MigModes:
         return self._known
 
     async def _on(self, poll_s: float) -> frozenset[str] | None:
-        """What the driver says; None while it is too early to ask again, and where it does not answer."""
+        """Return what the driver says; None while it is too early to ask again, and where it does not answer."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._due_s:
             return None

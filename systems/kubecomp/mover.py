@@ -126,7 +126,7 @@ class Mover:
         return end, intent.origin
 
     async def _attach(self, intent: Intent, target: str, tries: int) -> str | None:
-        """The port it is on at last."""
+        """Return the port it is on at last."""
         for attempt in range(tries):
             await self._pause(attempt)
             reply = await self._call(self._chassis[intent.chassis].attach(intent.device, target))
@@ -139,8 +139,8 @@ class Mover:
     async def settled_port(
         self, intent: Intent, reply: ChassisReply, *, before: str | None, wanted: str | None
     ) -> str | None:
-        """Where the device is after an operation. The reply may lie, so the table alone is asked; the published code
-        takes any answer for what it wanted."""
+        """Return where the device is after an operation. The reply may lie, so the table alone is asked; the published
+        code takes any answer for what it wanted."""
         if not self._reads_back:
             return wanted
         return await self.read_back(intent, lambda port: port != before)

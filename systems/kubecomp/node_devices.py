@@ -75,8 +75,8 @@ class NodeDevices:
     # Announcing
 
     def announced(self) -> tuple[PluginDevice, ...]:
-        """The list for the kubelet, in order of GPUID; the same tuple as long as nothing of it changes. A device in use
-        stays in it, Unhealthy when it is not here."""
+        """Return the list for the kubelet, in order of GPUID; the same tuple as long as nothing of it changes. A device
+        in use stays in it, Unhealthy when it is not here."""
         if not self._announces:
             return ()
         of = self._changes, tuple(self.out)
@@ -122,20 +122,20 @@ class NodeDevices:
         self._divided = uuids
 
     def divided(self) -> tuple[str, ...]:
-        """The GPUIDs announced as unhealthy because they are in MIG mode, and for no other reason."""
+        """Return the GPUIDs announced as unhealthy because they are in MIG mode, and for no other reason."""
         shown = (device.id for device in self.announced()) if self._divided else ()
         here = (self._here[gpuid] for gpuid in shown if gpuid in self._here)
         return tuple(each.gpuid for each in here if each.uuid in self._divided and each.uuid not in self._withheld)
 
     def healthy(self) -> tuple[str, ...]:
-        """The GPUIDs announced as healthy."""
+        """Return the GPUIDs announced as healthy."""
         devices = self.announced()
         if devices is not self._healthy[0]:
             self._healthy = devices, tuple(device.id for device in devices if device.health == HEALTHY)
         return self._healthy[1]
 
     def why_not(self, gpuid: str) -> str | None:
-        """Why a container must not get this device now, None when it may."""
+        """Return why a container must not get this device now, None when it may."""
         if gpuid in self._withdrawn or gpuid in self._returning or gpuid in self.out:
             return "is withdrawn"
         if gpuid not in self._known:
@@ -143,7 +143,7 @@ class NodeDevices:
         return None if self._is_healthy(gpuid) else "is unhealthy"
 
     def uuid(self, gpuid: str) -> str:
-        """The UUID of a device; "" for one that is not known."""
+        """Return the UUID of a device; "" for one that is not known."""
         known = self._known.get(gpuid)
         return known.uuid if known else ""
 
@@ -198,7 +198,7 @@ class NodeDevices:
         return {**dict.fromkeys(self.holders.grants, ""), **self.holders.held}
 
     def unanswered(self, requests: Mapping[str, WithdrawRequest], now_s: float) -> bool:
-        """Whether a request stands that is neither withdrawn nor refused."""
+        """Return whether a request stands that is neither withdrawn nor refused."""
         return any(
             now_s < entry.until_s and gpuid not in self._withdrawn and self._refused.get(gpuid) != entry.request
             for gpuid, entry in requests.items()
@@ -210,7 +210,7 @@ class NodeDevices:
         return any(gpuid not in self._consents for gpuid in self._withdrawn)
 
     def is_withdrawn(self, gpuid: str) -> bool:
-        """Whether that device is withdrawn."""
+        """Return whether that device is withdrawn."""
         return gpuid in self._withdrawn
 
     @property
@@ -224,7 +224,7 @@ class NodeDevices:
         return bool(self._withdrawn)
 
     def unused(self, allocatable: Collection[str]) -> dict[str, str]:
-        """What is withdrawn, not allocatable in the kubelet and held by no pod: GPUID -> request."""
+        """Return what is withdrawn, not allocatable in the kubelet and held by no pod: GPUID -> request."""
         return {g: r for g, r in self._withdrawn.items() if g not in allocatable and not self.holders.uses(g)}
 
     def consent(

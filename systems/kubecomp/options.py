@@ -146,8 +146,8 @@ class KubeCompOptions(OptionsModel):
         return chosen_faults(self.faults)
 
     def changes(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What was said of the fields of ``KubeCompConfig`` and of ``Timing``: of the shared options first, then of the
-        parts, of which the scheduler has the last word."""
+        """Return what was said of the fields of ``KubeCompConfig`` and of ``Timing``: of the shared options first, then
+        of the parts, of which the scheduler has the last word."""
         config: dict[str, Any] = {"removal": self.removal} if "removal" in self.model_fields_set else {}
         if self.mode == "public":
             config = {"mode": self.mode, "faults": self._faults(), "removal": "surprise", "partial": True}

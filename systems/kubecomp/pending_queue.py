@@ -14,7 +14,7 @@ class PendingQueue:
         self._seen = 0
 
     def on_change(self, old: Object | None, new: Object | None) -> bool:
-        """A pod changed; whether somebody left the line."""
+        """Return a pod changed; whether somebody left the line."""
         uid = uid_of(new or old or {})
         stands = (
             new is not None
@@ -31,11 +31,11 @@ class PendingQueue:
         return self._places.pop(uid, None) is not None
 
     def ahead_of(self, uid: str) -> str | None:
-        """The first pod in the line when it stands before this one, else None."""
+        """Return the first pod in the line when it stands before this one, else None."""
         first = min(self._places.values(), default=None)
         own = self._places.get(uid)
         return first[2] if first is not None and own is not None and first < own else None
 
     def first(self) -> str | None:
-        """The uid of the first, None when nobody stands in line."""
+        """Return the uid of the first, None when nobody stands in line."""
         return min(self._places, key=lambda uid: self._places[uid], default=None)

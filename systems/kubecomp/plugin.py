@@ -133,7 +133,7 @@ class FalconResources:
         handle.informer(PODS).on_change(self._pod_changed)
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A pod that holds devices went; a pool or a node grew; with strict order, the pod ahead was bound."""
+        """Return a pod that holds devices went; a pool or a node grew; with strict order, the pod ahead was bound."""
         if self._config.has(KubeCompFault.SHORT_PERMIT):
             return ANY_CHANGE  # it registers no events, so that all of them wake its pods
         bound = (Wake(PODS, Action.ADD),) if self._strict_fcfs else ()
@@ -274,8 +274,8 @@ class FalconResources:
             await self._notes.clear(pod)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
-        """The last look: devices may have been withdrawn since the node was chosen. Then the pod is marked, before
-        anybody sees it bound."""
+        """Return the last look: devices may have been withdrawn since the node was chosen. Then the pod is marked,
+        before anybody sees it bound."""
         held = self._held.get(pod.uid)
         if held is not None and self._available(held) < held.req:
             return unschedulable(f"Insufficient {self._resource}")
@@ -392,7 +392,7 @@ def kubecomp_profile(
     score: NodeScore | None = None,
     devices: DeviceFeatures = DEFAULT_FEATURES,
 ) -> SchedulerProfile:
-    """The scheduler profile of contract section 1: the default plugins and FalconResources beside them.
+    """Return the scheduler profile of contract section 1: the default plugins and FalconResources beside them.
 
     With ``scoring: profile`` the default plugins score too, so that of nodes that equation 1 finds equal the less
     loaded is taken; with ``alone`` FalconResources alone scores. NodeResourcesFit leaves the pooled resource's group

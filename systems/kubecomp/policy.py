@@ -35,17 +35,18 @@ class Policy(StrEnum):
 
 
 def required(pod: Object, resource: str) -> int:
-    """How many devices the pod asks for, over all its containers (contract section 3, point 11)."""
+    """Return how many devices the pod asks for, over all its containers (contract section 3, point 11)."""
     return request_of(pod, resource)
 
 
 def available(allocatable: int, others: Iterable[int]) -> int:
-    """What a node has left for a pod: allocatable less the requests of all other bound or assumed pods; can be < 0."""
+    """Return what a node has left for a pod: allocatable less the requests of all other bound or assumed pods; can be <
+    0."""
     return allocatable - sum(others)
 
 
 def effective_allocatable(allocatable: int, announced: Set[str] | None, withdrawing: Set[str]) -> int:
-    """What a node can still hand out, ahead of its status, which lags by a kubelet tick (kubelet.md section 2).
+    """Return what a node can still hand out, ahead of its status, which lags by a kubelet tick (kubelet.md section 2).
 
     ``announced`` is the node's own report (None: it made none), ``withdrawing`` the GPUIDs it is being asked for.
     """
@@ -55,17 +56,17 @@ def effective_allocatable(allocatable: int, announced: Set[str] | None, withdraw
 
 
 def demand(req: int, avail: int) -> int:
-    """The shortfall to be moved in: 4 asked, 2 there -> 2 (paper section IV-C). Never below 0."""
+    """Return the shortfall to be moved in: 4 asked, 2 there -> 2 (paper section IV-C). Never below 0."""
     return max(req - max(avail, 0), 0)
 
 
 def pool_free(devices: int, requests: Iterable[int]) -> int:
-    """All devices of a pool, unattached ones too, less all requests of bound or assumed pods on its nodes."""
+    """Return all devices of a pool, unattached ones too, less all requests of bound or assumed pods on its nodes."""
     return devices - sum(requests)
 
 
 def prefilter_message(pod: str, req: int, free_by_pool: Mapping[str, int]) -> str | None:
-    """Why no pool can take the pod, or None when one can."""
+    """Return why no pool can take the pod, or None when one can."""
     largest = max(free_by_pool.values(), default=0)
     if largest >= req:
         return None
@@ -100,19 +101,20 @@ def normalise(scores: Mapping[str, int]) -> dict[str, int]:
 
 
 def is_scored(req: int, avail: int, policy: Policy) -> bool:
-    """Whether the node's branch of equation 1 is on."""
+    """Return whether the node's branch of equation 1 is on."""
     if avail >= req:
         return policy in (Policy.BOTH, Policy.BEST_FIT)
     return policy in (Policy.BOTH, Policy.LEAST_DEMAND)
 
 
 def ties_by_name(policy: Policy) -> bool:
-    """Whether equal scores are broken by node name; once a branch is switched off they are broken from the seed."""
+    """Return whether equal scores are broken by node name; once a branch is switched off they are broken from the
+    seed."""
     return policy is Policy.BOTH
 
 
 def permit_bound_s(shortfall: int) -> float:
-    """How long Permit waits: 60 s and 60 s per device, at most 15 min (kube-scheduler's own limit)."""
+    """Return how long Permit waits: 60 s and 60 s per device, at most 15 min (kube-scheduler's own limit)."""
     return min(PERMIT_BASE_S + PERMIT_PER_DEVICE_S * shortfall, PERMIT_LIMIT_S)
 
 
@@ -154,7 +156,7 @@ def kept_back(claims: Iterable[Claim], held: Mapping[str, str]) -> int:
 
 
 def is_movable(gpu: Gpu, target: str, holdings: NodeHoldings | None) -> bool:
-    """The in-use test on what is reported: not on the target node, not held, and its node's report fresh.
+    """Return the in-use test on what is reported: not on the target node, not held, and its node's report fresh.
 
     An unattached device (port None) is always movable; one on a port of no known node never is.
     """
@@ -174,7 +176,7 @@ def candidates(
     excluded: Collection[str] = (),
     out_of_reach: Collection[str] = (),
 ) -> tuple[Gpu, ...]:
-    """The devices of the target's pool that may be moved there, in order of GPUID.
+    """Return the devices of the target's pool that may be moved there, in order of GPUID.
 
     Per node, as many of the free ones as its pods still need stay (the last by GPUID). ``excluded`` are GPUIDs that
     this reconfiguration has already failed to get; ``out_of_reach`` those of chassis that the target has no cable to:
@@ -201,7 +203,7 @@ def gpu_scores(found: Sequence[Gpu]) -> dict[str, int]:
 
 
 def ranked(found: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The candidates in the order they are taken: unattached first, then Algorithm 1; ties by node, then GPUID.
+    """Return the candidates in the order they are taken: unattached first, then Algorithm 1; ties by node, then GPUID.
 
     Those of which pods use parts come last (ours), the least used first; before them come those in MIG mode.
     """
@@ -214,7 +216,7 @@ def ranked(found: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
 
 def plan(found: Sequence[Gpu], shortfall: int, *, partial: bool = False) -> tuple[Gpu, ...]:
-    """The devices to move for that shortfall. Too few candidates: none, or with ``partial`` what there is."""
+    """Return the devices to move for that shortfall. Too few candidates: none, or with ``partial`` what there is."""
     if len(found) < shortfall and not partial:
         return ()
     return ranked(found)[:shortfall]
@@ -228,7 +230,7 @@ class Consent(Struct, frozen=True):
 
 
 def consent_is_fresh(consent: Consent | None, request: str, *, now_s: float, max_age_s: float) -> bool:
-    """Whether a device may be detached: consent to this very request, no older than ``max_age_s``.
+    """Return whether a device may be detached: consent to this very request, no older than ``max_age_s``.
 
     Stale or missing consent means in use.
     """

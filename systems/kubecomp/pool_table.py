@@ -42,9 +42,9 @@ class PoolTable:
         return dict(sorted(found.items()))
 
     def attached(self, node: str) -> int:
-        """How many usable devices are on the node's ports, or are there by what its host shows. One that the node has
-        called unhealthy counts no more until the node announces it as healthy or it has left the node: a table that is
-        not certain yet shows it still."""
+        """Return how many usable devices are on the node's ports, or are there by what its host shows. One that the
+        node has called unhealthy counts no more until the node announces it as healthy or it has left the node: a table
+        that is not certain yet shows it still."""
         cabled, report = self._topology.node(node), self._view.report(node)
         here: set[str] = set()
         for name, port in cabled.ports.items() if cabled else ():
@@ -64,7 +64,7 @@ class PoolTable:
         timing: Timing,
         believed: NodeHoldings | None = None,
     ) -> tuple[Gpu, ...]:
-        """The devices that may be moved for the pod; only ones that the last readings showed.
+        """Return the devices that may be moved for the pod; only ones that the last readings showed.
 
         ``believed`` takes the place of what the nodes report, and of what their pods still need.
         """
@@ -93,14 +93,15 @@ class PoolTable:
         return {gpuid: count for node in self.nodes for gpuid, count in self._view.report(node).lent.items()}
 
     def spares(self, gpuid: str, pod: PodShortOfDevices, *, now_s: float, timing: Timing) -> bool:
-        """Whether a device that was chosen for the pod would be again: its node may have become another pod's."""
+        """Return whether a device that was chosen for the pod would be again: its node may have become another
+        pod's."""
         return any(gpu.gpuid == gpuid for gpu in self.candidates(pod, excluded=(), now_s=now_s, timing=timing))
 
     def _shown(self) -> list[PoolDevice]:
         return [found for found in self.devices().values() if not self._reader.lacked(found.chassis, found.device)]
 
     def state(self) -> PoolState:
-        """The pool as it is published: free = all devices less all requests on the pool's nodes."""
+        """Return the pool as it is published: free = all devices less all requests on the pool's nodes."""
         devices = tuple(self.devices().values())
         return PoolState(devices, policy.pool_free(len(devices), self._requests(self.nodes)), self.nodes)
 
@@ -114,8 +115,8 @@ def _holdings(report: NodeReport, now_s: float, timing: Timing) -> NodeHoldings:
 
 
 def _elsewhere(shown: Iterable[PoolDevice], reports: Mapping[str, NodeReport]) -> set[str]:
-    """What a host shows, or a node announces, that the last readings show somewhere else: these are old, or the report
-    is. Where both nodes have it, the one that the readings name is believed."""
+    """Return what a host shows, or a node announces, that the last readings show somewhere else: these are old, or the
+    report is. Where both nodes have it, the one that the readings name is believed."""
     at: dict[str, set[str]] = {}
     for node, report in reports.items():
         for gpuid in (*report.announced, *report.strays):

@@ -55,14 +55,15 @@ class PoolView:
             self._attached[pool] = Counter(device.node for device in state.devices)
 
     def size(self, pool: str, nodes: Mapping[str, NodeInfo]) -> int:
-        """All devices of a pool; before Reconfig-Mgr has published them, those that its nodes show."""
+        """Return all devices of a pool; before Reconfig-Mgr has published them, those that its nodes show."""
         if pool in self._sizes and not self._advertised:
             return self._sizes[pool]
         members = (nodes.get(node.name) for node in self._topology.nodes_of(pool))
         return published.pool_size(info.allocatable.get(self._resource, 0) for info in members if info is not None)
 
     def free(self, pool: str, nodes: Mapping[str, NodeInfo], *, besides: str = "") -> int:
-        """The pool's devices less all requests of bound or assumed pods on its nodes, but for the pod ``besides``."""
+        """Return the pool's devices less all requests of bound or assumed pods on its nodes, but for the pod
+        ``besides``."""
         requests = []
         for member in self._topology.nodes_of(pool):
             info = nodes.get(member.name)
@@ -73,13 +74,13 @@ class PoolView:
         return policy.pool_free(self.size(pool, nodes), requests)
 
     def requested(self, info: NodeInfo, *, besides: str = "") -> int:
-        """What bound and assumed pods of the node ask for, but for the pod ``besides``."""
+        """Return what bound and assumed pods of the node ask for, but for the pod ``besides``."""
         own = info.pods.get(besides)
         return info.requested.get(self._resource, 0) - (own.request(self._resource) if own else 0)
 
     def available(self, info: NodeInfo, *, besides: str = "", requested: int | None = None) -> int:
-        """What the node has left for a pod (``besides`` is its uid); may be negative. ``requested``: what others ask
-        for, as it was once, instead of what they ask for now.
+        """Return what the node has left for a pod (``besides`` is its uid); may be negative. ``requested``: what others
+        ask for, as it was once, instead of what they ask for now.
 
         Never more than its DevMgr announces less what it is asked for: its status shows that only a tick later.
         """
@@ -92,6 +93,6 @@ class PoolView:
         return policy.available(allocatable, [others])
 
     def attached(self, node: str) -> int:
-        """How many devices Reconfig-Mgr last saw on the node's ports."""
+        """Return how many devices Reconfig-Mgr last saw on the node's ports."""
         pool = self._topology.pool_of(node)
         return self._attached.get(pool, Counter())[node] if pool else 0

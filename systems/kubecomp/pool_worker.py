@@ -155,7 +155,8 @@ class PoolWorker:
         return None
 
     def _next_due_s(self) -> float:
-        """When to come round by itself. A pod whose backoff has passed and that still lacks nothing waits for news."""
+        """Return when to come round by itself. A pod whose backoff has passed and that still lacks nothing waits for
+        news."""
         now_s = self._loop_s()
         dues = [*(backoff.due_s for backoff in self._backoffs.values()), *self._stuck.values()]
         return min(due_s for due_s in (now_s + self._timing.pool_poll_s, self._next_poll_s, *dues) if due_s > now_s)
@@ -186,7 +187,7 @@ class PoolWorker:
         self._backoffs[pod.uid] = _Backoff(self._loop_s() + delay_s, delay_s)
 
     def _refused(self) -> list[str]:
-        """What hosts refused not long ago, and will again: unless fewer pods use parts of it than did."""
+        """Return what hosts refused not long ago, and will again: unless fewer pods use parts of it than did."""
         users = self._table.users()
         return [
             gpuid
@@ -234,9 +235,9 @@ class PoolWorker:
             return await self._reallocate(pod, chosen, excluded)
 
     def _is_behind(self) -> bool:
-        """Whether the last readings show a device where it was before it was moved, and seen to have moved, not long
-        ago: they are old, and a device must not be taken off a host by them that nobody asked for it. The published
-        code believes them."""
+        """Return whether the last readings show a device where it was before it was moved, and seen to have moved, not
+        long ago: they are old, and a device must not be taken off a host by them that nobody asked for it. The
+        published code believes them."""
         if self._config.faults:
             return False
         since_s, devices = self._loop_s() - self._timing.read_back_bound_s, self._table.devices()

@@ -40,5 +40,5 @@ class KubeCompPrometheusMetrics:
         self._counts[what].inc(by)
 
     def exposition(self) -> bytes:
-        """All of it in Prometheus' text form."""
+        """Return all of it in Prometheus' text form."""
         return generate_latest(self.registry)

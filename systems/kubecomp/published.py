@@ -39,7 +39,7 @@ SPIN_S = 0.4
 
 
 def permit_bound_s(shortfall: int, bound: str) -> float:
-    """How long Permit waits (fault 2), by one of ``PERMIT_BOUNDS``."""
+    """Return how long Permit waits (fault 2), by one of ``PERMIT_BOUNDS``."""
     base_s, per_device_s = PERMIT_BOUNDS[bound]
     return base_s + per_device_s * shortfall
 
@@ -50,7 +50,7 @@ def pool_size(allocatable: Iterable[int]) -> int:
 
 
 def prefilter_message(pod: str, req: int, free_by_pool: Mapping[str, int]) -> str | None:
-    """Why all pools together cannot take the pod, or None when they can; what is free may be below 0."""
+    """Return why all pools together cannot take the pod, or None when they can; what is free may be below 0."""
     total = sum(free_by_pool.values())
     return None if total >= req else f"Pod {pod} requires {req} GPU but only {total} GPU in the pool."
 
@@ -62,7 +62,7 @@ def believed(listing: Listing | None, *, kind: str) -> KnownChassis:
 
 
 def required(pod: Object, resource: str) -> int:
-    """What the first container asks for (fault 11)."""
+    """Return what the first container asks for (fault 11)."""
     first = (pod.get("spec", {}).get("containers") or [{}])[0]
     amounts = first.get("resources") or {}
     text = {**(amounts.get("requests") or {}), **(amounts.get("limits") or {})}.get(resource, "0")
@@ -70,7 +70,7 @@ def required(pod: Object, resource: str) -> int:
 
 
 def annotated_demand(pod: Object) -> tuple[str, int]:
-    """The node and the number of devices that a pod's annotations ask for, however old they are (fault 3)."""
+    """Return the node and the number of devices that a pod's annotations ask for, however old they are (fault 3)."""
     found = annotations_of(pod)
     text = found.get(GPU_DEMAND, found.get(DEMAND, "0"))
     return found.get(DST_NODE, ""), int(text) if text.isdigit() else 0
@@ -93,17 +93,17 @@ class ExecCache(Struct):
         return bool(new)
 
     def holdings(self) -> NodeHoldings:
-        """As it is believed: never stale."""
+        """Return it as it is believed: never stale."""
         return NodeHoldings({gpuid: pod for pod, own in self.seen.items() for gpuid in own}, fresh=True)
 
 
 def selection_s(rng: random.Random, nodes: int) -> float:
-    """How long the scheduler takes to select one of so many nodes."""
+    """Return how long the scheduler takes to select one of so many nodes."""
     return (SELECTION_S + SELECTION_PER_NODE_S * nodes) * rng.lognormvariate(0.0, SELECTION_SPREAD)
 
 
 def update_s(rng: random.Random) -> float:
-    """How long the update of GPU availability takes, as measured."""
+    """Return how long the update of GPU availability takes, as measured."""
     if rng.random() < CACHED_SHARE:
         return CACHED_S
     return min(rng.expovariate(1 / ASKED_MEAN_S), ASKED_LIMIT_S)

@@ -7,7 +7,7 @@ from mews.systems.kubecomp.config import KubeCompConfig
 
 
 def reaction(config: KubeCompConfig, times: HardwareTimes) -> Reaction:
-    """The longest of each, hardware and components undisturbed."""
+    """Return the longest of each, hardware and components undisturbed."""
     return Reaction(notice_s=_notice_s(config, times), repair_s=_repair_s(config, times))
 
 
@@ -30,9 +30,9 @@ def _notice_s(config: KubeCompConfig, times: HardwareTimes) -> float:
 
 
 def _repair_s(config: KubeCompConfig, times: HardwareTimes) -> float:
-    """A device whose move cannot go on is tried again after ``requeue_last_s``, once the pods that wait had their turn:
-    one turn is a withdrawal, a detach and an attach, each read back. A host gives up devices one after the other; who
-    shares them is waited for until it says that it lets go."""
+    """Return a device whose move cannot go on is tried again after ``requeue_last_s``, once the pods that wait had
+    their turn: one turn is a withdrawal, a detach and an attach, each read back. A host gives up devices one after the
+    other; who shares them is waited for until it says that it lets go."""
     timing = config.timing
     backoff_s = timing.retry_backoff_s * 2.0 ** max(timing.retries - 2, 0)
     read_back_s = timing.read_back_bound_s + timing.read_back_poll_s + min(times.read_s, timing.chassis_timeout_s)

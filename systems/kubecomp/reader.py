@@ -79,26 +79,26 @@ class ChassisReader:
         return all(answered) and all(self._beliefs[name].is_full for name in wanted)
 
     def age_s(self, name: str) -> float:
-        """How long ago the chassis last answered; infinite before it did."""
+        """Return how long ago the chassis last answered; infinite before it did."""
         return asyncio.get_running_loop().time() - self._read_s.get(name, float("-inf"))
 
     def belief(self, name: str) -> KnownChassis:
-        """What is believed of a chassis."""
+        """Return what is believed of a chassis."""
         return self._beliefs[name]
 
     def device(self, name: str, device: str) -> DeviceRecord | None:
-        """The last record of a device that a reading has shown, None when it is gone or was never shown."""
+        """Return the last record of a device that a reading has shown, None when it is gone or was never shown."""
         return self._beliefs[name].devices.get(device) if device in self._shown[name] else None
 
     def devices(self, name: str) -> list[DeviceRecord]:
-        """The chassis' devices that a reading has shown, in order of ID."""
+        """Return the chassis' devices that a reading has shown, in order of ID."""
         belief, shown = self._beliefs[name], self._shown[name]
         return [belief.devices[device] for device in sorted(belief.devices) if device in shown]
 
     def has_seen(self, name: str) -> bool:
-        """Whether the chassis has ever been read here."""
+        """Return whether the chassis has ever been read here."""
         return self._beliefs[name].seen
 
     def lacked(self, name: str, device: str) -> bool:
-        """Whether the last reading lacked the device."""
+        """Return whether the last reading lacked the device."""
         return device in self._beliefs[name].missing

@@ -42,12 +42,12 @@ REFUSAL_REASON = "ReconfigRefused"
 
 
 def refusal_message(gpuid: str, node: str, reason: str) -> str:
-    """That event's text."""
+    """Return that event's text."""
     return f"{gpuid} cannot be taken from {node}: {reason}"
 
 
 def event_message(pod: str) -> str:
-    """The Reconfig event's text."""
+    """Return the Reconfig event's text."""
     return f"Pod {pod} needs reconfiguration"
 
 
@@ -102,11 +102,11 @@ class NodeReport(Struct, frozen=True):
     strays: tuple[str, ...] = ()
 
     def is_fresh(self, now_s: float, stale_s: float) -> bool:
-        """Whether the last heartbeat is recent enough to be believed."""
+        """Return whether the last heartbeat is recent enough to be believed."""
         return now_s - self.heartbeat_s <= stale_s
 
     def repeats(self, before: NodeReport) -> bool:
-        """Whether nothing but the heartbeat is new."""
+        """Return whether nothing but the heartbeat is new."""
         return replace(before, heartbeat_s=self.heartbeat_s) == self
 
 
@@ -168,7 +168,7 @@ def pool_data(state: PoolState) -> dict[str, str]:
 
 
 def pool_state(obj: Object | None) -> PoolState | None:
-    """The state in a ``pool-<pool>`` object, or None when it is absent or cannot be read."""
+    """Return the state in a ``pool-<pool>`` object, or None when it is absent or cannot be read."""
     devices = _load(obj, "devices")
     if not isinstance(devices, list):
         return None
@@ -202,18 +202,18 @@ def report_data(report: NodeReport) -> dict[str, str]:
 
 
 def heartbeat_data(report: NodeReport) -> dict[str, str]:
-    """What of ``data`` of ``node-<node>`` is new each time."""
+    """Return what of ``data`` of ``node-<node>`` is new each time."""
     return {"heartbeat": _dump(round(report.heartbeat_s, 3))}
 
 
 def node_report(obj: Object | None) -> NodeReport | None:
-    """The report in a ``node-<node>`` object, or None when it is absent or cannot be read."""
+    """Return the report in a ``node-<node>`` object, or None when it is absent or cannot be read."""
     report = report_without_heartbeat(obj)
     return None if report is None else replace(report, heartbeat_s=float(_load(obj, "heartbeat") or 0.0))
 
 
 def report_without_heartbeat(obj: Object | None) -> NodeReport | None:
-    """The same for whoever does not mind how old it is: the very same report as long as nothing else is new."""
+    """Return the same for whoever does not mind how old it is: the very same report as long as nothing else is new."""
     data = (obj or {}).get("data") or {}
     return _report(data.get("report"), data.get("consents"))
 
@@ -253,7 +253,7 @@ def withdraw_requests(obj: Object | None) -> dict[str, WithdrawRequest]:
 
 
 def intent_data(intent: Intent) -> str:
-    """An intent as the journal's text."""
+    """Return an intent as the journal's text."""
     return _dump(asdict(intent))
 
 
@@ -268,12 +268,12 @@ def intents(obj: Object | None) -> dict[str, Intent]:
 
 
 def node_of_report(obj: Object) -> str | None:
-    """The node that a ``node-<node>`` object speaks for, None for other objects."""
+    """Return the node that a ``node-<node>`` object speaks for, None for other objects."""
     name = name_of(obj)
     return name.removeprefix(NODE_PREFIX) if name.startswith(NODE_PREFIX) else None
 
 
 def node_of_requests(obj: Object) -> str | None:
-    """The node that a ``withdraw-<node>`` object speaks to, None for other objects."""
+    """Return the node that a ``withdraw-<node>`` object speaks to, None for other objects."""
     name = name_of(obj)
     return name.removeprefix(WITHDRAW_PREFIX) if name.startswith(WITHDRAW_PREFIX) else None

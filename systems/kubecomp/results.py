@@ -9,8 +9,8 @@ from mews.systems.kubecomp.records import EVENT_REASON
 
 
 def reconfigurations(lines: Iterable[Line]) -> int:
-    """How many demands of pods completed attaches served. A pod that is annotated anew later asks anew, and so does
-    each further Reconfig event of a pod whose annotations stayed as they were."""
+    """Return how many demands of pods completed attaches served. A pod that is annotated anew later asks anew, and so
+    does each further Reconfig event of a pod whose annotations stayed as they were."""
     served_demands = 0
     asking: dict[str, str] = {}
     targets: dict[str, str] = {}

@@ -12,7 +12,7 @@ from mews.systems.kubecomp.view import ClusterView, PodShortOfDevices
 
 
 def remaining_demand(view: ClusterView, pod: PodShortOfDevices, attached: int) -> int:
-    """The single-move rule: how many devices the pod's node still lacks, asked anew before every move.
+    """Return the single-move rule: how many devices the pod's node still lacks, asked anew before every move.
 
     From what the API says now, never from an annotation: 0 once the pod is bound, gone or sent elsewhere.
     ``attached`` are the usable devices on the node's ports, which its status shows only later.
@@ -24,7 +24,7 @@ def remaining_demand(view: ClusterView, pod: PodShortOfDevices, attached: int) -
 
 
 def in_use(report: NodeReport, gpuid: str, *, now_s: float, timing: Timing, request: str | None = None) -> bool:
-    """The in-use test: whether a pod holds the device, or nobody can say.
+    """Return the in-use test: whether a pod holds the device, or nobody can say.
 
     Without a ``request``, to find candidates: held, or the report is stale. With one, before a detach: held, or there
     is no fresh consent to this very request.

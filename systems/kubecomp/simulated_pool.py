@@ -43,7 +43,7 @@ class FrozenCycle(Struct, eq=False):
     look_s: float
 
     def looks(self, now_s: float) -> bool:
-        """Whether it looks just now; the looks before have seen nothing."""
+        """Return whether it looks just now; the looks before have seen nothing."""
         looked = False
         while self.look_s <= now_s:
             looked = self.look_s == now_s
@@ -152,7 +152,7 @@ class SimulatedPool:
     # ------------------------------------------------------------------------------------------------------------ time
 
     def next_s(self) -> float | None:
-        """When something happens next; 0 for now."""
+        """Return when something happens next; 0 for now."""
         if not (self._line or self._arriving or self._leaving):
             return self._due_s
         looks = [each.frozen.look_s if each.frozen else 0.0 for each in self._line if self._satisfied(each)]
@@ -216,7 +216,7 @@ class SimulatedPool:
             self._serve(now_s)
 
     def _shortfall(self, awaited: AwaitedDevices) -> int:
-        """The single-move rule, on what is on the node's ports."""
+        """Return the single-move rule, on what is on the node's ports."""
         if awaited.spot.ready or awaited not in self._line:
             return 0
         attached = len(awaited.node.usable) + sum(node is awaited.node for _, _, node in self._arriving)
@@ -245,7 +245,7 @@ class SimulatedPool:
                     now_s = yield self._move(awaited.node, gpu, now_s)
 
     def _serve_note(self, note: DemandNote, now_s: float) -> Steps:
-        """What the annotations say once the pods were asked, whatever has come of the job (fault 3)."""
+        """Yield what the annotations say once the pods were asked, whatever has come of the job (fault 3)."""
         now_s = yield from self._ask_pods(now_s)
         node, demand, before = note.node, note.demand, self.moved
         now_s = yield self._moves.read(self.name, now_s)
@@ -255,7 +255,7 @@ class SimulatedPool:
         self.reconfigurations += self.moved > before
 
     def _ask_pods(self, now_s: float) -> Generator[float, float, float]:
-        """The published way to learn who holds what; the corrected one takes no time."""
+        """Yield the published way to learn who holds what; the corrected one takes no time."""
         while self._has(KubeCompFault.PENDING_SPIN) and not all(self._running(now_s).values()):
             now_s = yield now_s + published.SPIN_S
         if self._execs is not None:
@@ -289,7 +289,7 @@ class SimulatedPool:
     # ------------------------------------------------------------------------------------------------------ one device
 
     def _move(self, node: PooledNode, gpu: Gpu, now_s: float) -> float:
-        """One device from where it is to the node; when it is over."""
+        """Return one device from where it is to the node; when it is over."""
         origin = next((each for each in self.nodes if each.name == gpu.node), None)
         if origin is not None:
             unasked = self._has(KubeCompFault.UNASKED_MOVE)
@@ -339,7 +339,7 @@ class SimulatedPool:
 
 
 def _keeps(node: PooledNode) -> bool:
-    """Whether the node has no device to spare beyond what its jobs need."""
+    """Return whether the node has no device to spare beyond what its jobs need."""
     free = len(node.usable) - len(node.held)
     return free <= policy.kept_back(_claims(node), node.held)
 

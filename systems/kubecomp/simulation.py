@@ -126,7 +126,7 @@ class PooledPlacer:
     # ------------------------------------------------------------------------------------------------------ scheduling
 
     def could_ever(self, job: SimulatedJob) -> bool:
-        """Whether a pool has as many devices, and a node of it the rest."""
+        """Return whether a pool has as many devices, and a node of it the rest."""
         return any(
             policy.pool_fits(job.devices, len(self._pools[node.pool].devices))
             and job.cpu_milli <= node.books.cpu_milli
@@ -226,7 +226,7 @@ class PooledPlacer:
     # ------------------------------------------------------------------------------------------------------------ time
 
     def next_s(self) -> float | None:
-        """When something happens in any of the pools."""
+        """Return when something happens in any of the pools."""
         return min((at_s for pool in self._pools.values() if (at_s := pool.next_s()) is not None), default=None)
 
     def advance(self, now_s: float) -> Sequence[JobSpot]:
@@ -276,7 +276,7 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
 
 
 def _faults(mode: str, given: str | None) -> Set[KubeCompFault]:
-    """Those of the published implementation that are on."""
+    """Return those of the published implementation that are on."""
     if mode == "corrected":
         if given is not None:
             raise ValueError(f"faults: {given}: mode=corrected has none; give mode=public")

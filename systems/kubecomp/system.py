@@ -38,7 +38,7 @@ RECONFIG_MANAGER = "reconfig-manager"
 
 
 def configure(options: KubeCompOptions, facility: Facility) -> KubeCompConfig:
-    """The configuration with these options: nodes without a cable are in no pool."""
+    """Return the configuration with these options: nodes without a cable are in no pool."""
     changed, timing = options.changes()
     if RECONFIG_MANAGER in facility.foreign:
         changed = {"marks_all": True, **changed}

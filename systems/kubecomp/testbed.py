@@ -25,7 +25,7 @@ RESIDUAL_S = 0.67
 
 
 def overhead_s(idle_gpus: int, rng: random.Random) -> float:
-    """Seconds that a pod spends beyond its run, on a node with that many GPUs idle (its own included)."""
+    """Return seconds that a pod spends beyond its run, on a node with that many GPUs idle (its own included)."""
     return max(0.0, BASE_S + PER_IDLE_GPU_S * idle_gpus + rng.gauss(0.0, RESIDUAL_S))
 
 
@@ -51,7 +51,7 @@ STOP_S = ROOM_S - (0.5 + 1.23)
 
 
 def testbed_overhead(rng: random.Random) -> Overhead:
-    """The kubelet's hook for one node: what the testbed takes longer than the measured kubelet."""
+    """Return the kubelet's hook for one node: what the testbed takes longer than the measured kubelet."""
 
     def overhead(pod: Object, node: NodeState) -> Delay:
         return Delay(start_s=max(0.0, overhead_s(node.idle, rng) - KUBELET_S), shown_s=SHOWN_S, stop_s=STOP_S)

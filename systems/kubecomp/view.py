@@ -90,15 +90,15 @@ class ClusterView:
     # Questions
 
     def claims(self, node: str) -> Iterable[Claim]:
-        """All live pods bound to the node or awaited there that ask for devices."""
+        """Return all live pods bound to the node or awaited there that ask for devices."""
         return self._claims.get(node, {}).values()
 
     def waiting(self, pool: str) -> list[PodShortOfDevices]:
-        """The pool's waiting pods in the order they are served: by priority, then creation."""
+        """Return the pool's waiting pods in the order they are served: by priority, then creation."""
         return sorted(self._waiting[pool].values(), key=lambda pod: pod.order)
 
     def still_waiting(self, pod: PodShortOfDevices) -> bool:
-        """Whether that very pod still waits for that very node."""
+        """Return whether that very pod still waits for that very node."""
         pool = self._topology.pool_of(pod.node)
         now = self._waiting[pool].get(pod.key) if pool else None
         return now is not None and (now.uid, now.node) == (pod.uid, pod.node)
@@ -109,14 +109,14 @@ class ClusterView:
         return {key: self._running.get(key, False) for key in keys}
 
     def next_event(self, pool: str) -> PodShortOfDevices | None:
-        """The next Reconfig event that was not served yet, with what its pod's annotations say by now."""
+        """Return the next Reconfig event that was not served yet, with what its pod's annotations say by now."""
         while self._events[pool]:
             if (event := self.as_annotated(self._events[pool].popleft(), pool)) is not None:
                 return event
         return None
 
     def as_annotated(self, event: PodShortOfDevices, pool: str) -> PodShortOfDevices | None:
-        """An event with what its pod's annotations say by now; None where they ask for nothing of the pool."""
+        """Return an event with what its pod's annotations say by now; None where they ask for nothing of the pool."""
         namespace, _, name = event.key.partition("/")
         pod = self._informers[0].get(name, namespace)
         node, demand = published.annotated_demand(pod) if pod is not None else ("", 0)
@@ -125,7 +125,7 @@ class ClusterView:
         return None
 
     def report(self, node: str) -> NodeReport:
-        """The node's last report; an empty, stale one when it made none."""
+        """Return the node's last report; an empty, stale one when it made none."""
         return self._reports.get(node, _NO_REPORT)
 
     # Changes

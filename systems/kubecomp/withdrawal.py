@@ -108,7 +108,8 @@ class Withdrawals:
         return frozenset(gpu.gpuid for gpu in gpus if self._answer(gpu, requests[gpu.gpuid]))
 
     def _released_by_s(self, gpus: Sequence[Gpu]) -> float:
-        """Until when pods may take to go that use parts of these devices, by the loop's time; 0 where none have to."""
+        """Return until when pods may take to go that use parts of these devices, by the loop's time; 0 where none have
+        to."""
         untils = [self._view.report(gpu.node).releasing.get(gpu.gpuid, 0.0) for gpu in gpus]
         latest_s = max(untils, default=0.0)
         return asyncio.get_running_loop().time() + latest_s - self._context.clock.now() if latest_s else 0.0
@@ -122,7 +123,7 @@ class Withdrawals:
         return None
 
     def reasons(self, gpus: Sequence[Gpu], requests: Mapping[str, str]) -> Mapping[str, str]:
-        """Why hosts did not give up devices that were asked for; GPUID -> reason, of those only."""
+        """Return why hosts did not give up devices that were asked for; GPUID -> reason, of those only."""
         found = {}
         for gpu in gpus:
             report = self._view.report(gpu.node)
@@ -131,7 +132,7 @@ class Withdrawals:
         return found
 
     async def is_in_use(self, node: str, gpuid: str, request: str) -> bool:
-        """The in-use test just before a detach, on the report as the API has it now."""
+        """Return the in-use test just before a detach, on the report as the API has it now."""
         report = node_report(await self._board.read(f"{NODE_PREFIX}{node}"))
         return report is None or self._in_use(report, gpuid, request)
 

@@ -74,7 +74,7 @@ class Asks:
         return tuple(sorted(known | set(before.pool if before is not None else ())))
 
     def is_known(self, node: str) -> bool:
-        """Whether all devices that may come to the node are known, now or from an earlier incarnation."""
+        """Return whether all devices that may come to the node are known, now or from an earlier incarnation."""
         is_whole = len(self._pools.get(node, {})) >= len(self._config.chassis_of(node))
         return is_whole or requests_of(self._nodes.get(node)) is not None
 

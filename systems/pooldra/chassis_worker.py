@@ -96,7 +96,7 @@ class ChassisWorker:
             await self._mover.read()
 
     def _is_due(self) -> bool:
-        """Whether there is something to decide though nothing happened on the API."""
+        """Return whether there is something to decide though nothing happened on the API."""
         return self._table.changes != self._decided_on or self._now() >= self._due_s
 
     async def _round(self, group: asyncio.TaskGroup) -> None:
@@ -170,7 +170,8 @@ class ChassisWorker:
             await self._fail(decision)
 
     def _is_released(self, decision: Decision) -> bool:
-        """Whether the claim is to be allocated anew, which ends all its allocation: nothing of it may be on its way."""
+        """Return whether the claim is to be allocated anew, which ends all its allocation: nothing of it may be on its
+        way."""
         return decision.act is Act.READY and self._config.hand_over is HandOver.REALLOCATE
 
     async def _fail(self, decision: Decision) -> None:
@@ -211,11 +212,11 @@ class ChassisWorker:
         self._pulse.beat()
 
     def _pause_s(self) -> float:
-        """Until the chassis is to be read, or a clock may have run out."""
+        """Return the seconds until the chassis is to be read, or a clock may have run out."""
         return max(min(self._read_at_s + self._config.pool_poll_s, self._due_s) - self._now(), 0.0) or _RETRY_S
 
     def _dues(self) -> Iterator[float]:
-        """When clocks run out from now on."""
+        """Yield when clocks run out from now on."""
         now_s, limits = self._now(), self._limits
         for each in self._memories.values():
             starts = (each.idle_since_s, limits.keep_s), (each.on_port_since_s, limits.appear_s)

@@ -36,12 +36,12 @@ class Use(Struct, frozen=True):
 
 
 def uses_of(claims: Iterable[Object]) -> list[Use]:
-    """All devices of ours that claims have, those of the earliest allocation first."""
+    """Return all devices of ours that claims have, those of the earliest allocation first."""
     return in_order(use for claim in claims for use in _uses(claim))
 
 
 def in_order(uses: Iterable[Use]) -> list[Use]:
-    """Those of the earliest allocation first."""
+    """Return those of the earliest allocation first."""
     return sorted(uses, key=lambda use: (use.admin, use.since, use.claim, use.device))
 
 
@@ -64,8 +64,8 @@ def _uses(claim: Object) -> Iterator[Use]:
 
 
 def node_of(claim: Object) -> str:
-    """The node that an allocation is for, "" where it is for several: a device that binds to its node, as one of a
-    node's own slice, names it (contract dra.md section 8)."""
+    """Return the node that an allocation is for, "" where it is for several: a device that binds to its node, as one of
+    a node's own slice, names it (contract dra.md section 8)."""
     terms = ((allocation_of(claim) or {}).get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
     for term in terms:
         for each in term.get("matchFields") or ():
@@ -75,7 +75,7 @@ def node_of(claim: Object) -> str:
 
 
 def entry_of(claim: Object, pool: str, device: str) -> Mapping[str, Any] | None:
-    """What the claim's ``status.devices`` says of a device of ours."""
+    """Return what the claim's ``status.devices`` says of a device of ours."""
     for entry in (claim.get("status") or {}).get("devices") or ():
         if (entry["driver"], entry["pool"], entry["device"]) == (DRIVER, pool, device):
             found: Mapping[str, Any] = entry
@@ -84,8 +84,8 @@ def entry_of(claim: Object, pool: str, device: str) -> Mapping[str, Any] | None:
 
 
 def kept_for(uuid: str, node: str, own: str, specs: Iterable[CdiSpec], uses: Iterable[Use]) -> str:
-    """Why a node keeps a device, "" where it need not: a claim is prepared with it, or is given it for a pod that comes
-    there. ``own`` is what the node's own slice calls the device."""
+    """Return why a node keeps a device, "" where it need not: a claim is prepared with it, or is given it for a pod
+    that comes there. ``own`` is what the node's own slice calls the device."""
     for spec in specs:
         for each in spec.get("devices") or ():
             if f"{VISIBLE}={uuid}" in ((each.get("containerEdits") or {}).get("env") or ()):

@@ -64,5 +64,5 @@ class PoolDraConfig(Struct, frozen=True):
     mounts: tuple[Mount, ...] = ()
 
     def chassis_of(self, node: str) -> tuple[PoolChassis, ...]:
-        """Those that the node is cabled to."""
+        """Return those that the node is cabled to."""
         return tuple(each for each in self.chassis if node in each.ports)

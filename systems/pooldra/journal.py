@@ -22,7 +22,7 @@ ASKED, LET_GO, OFFERED = "gpu-asked", "gpu-let-go", "gpus-offered"
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a node that is asked for devices, and for one whose host has let go of them."""
+    """Yield lines for a node that is asked for devices, and for one whose host has let go of them."""
     if new is None:
         return
     actor = f"node/{name_of(new)}"
@@ -37,7 +37,7 @@ def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
 
 
 def slice_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a slice of ours that offers other devices than before."""
+    """Yield lines for a slice of ours that offers other devices than before."""
     found = new or old
     if found is None or found["spec"]["driver"] != DRIVER:
         return

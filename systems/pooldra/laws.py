@@ -85,22 +85,22 @@ class PoolModel:
             self._names |= {f"{line.fields['pool']}/{name}": uuid for name, uuid in line.fields["gpus"].items()}
 
     def uuid_of(self, line: Line) -> str:
-        """The UUID of a line's device. A chassis may have lost it: then the last that was told counts."""
+        """Return the UUID of a line's device. A chassis may have lost it: then the last that was told counts."""
         gpuid = str(line.fields.get("gpuid"))
         if line.fields.get("uuid"):
             self._uuids[gpuid] = str(line.fields["uuid"])
         return self._uuids.get(gpuid, "")
 
     def gpu(self, uuid: str) -> _Gpu:
-        """What is known of a device."""
+        """Return what is known of a device."""
         return self.gpus.setdefault(uuid, _Gpu())
 
     def claims_of(self, uuid: str) -> list[_Claim]:
-        """The claims that have a device, under whatever name."""
+        """Return the claims that have a device, under whatever name."""
         return [each for each in self.claims.values() if uuid in each.gpus.values()]
 
     def used(self) -> set[str]:
-        """The devices that claims have."""
+        """Return the devices that claims have."""
         return {uuid for each in self.claims.values() for uuid in each.gpus.values()}
 
     def _lose(self, host: str, is_lost: bool) -> None:
@@ -295,6 +295,6 @@ _LAWS = (BoundOnceShown, LetGoFirst, OneClaimPerGpu, OfferedOnce, ComesBack)
 
 
 def laws(config: PoolDraConfig) -> Sequence[Invariant[RunState]]:
-    """All of them, for one run."""
+    """Return all of them, for one run."""
     model = PoolModel(config)
     return [law(model, config) for law in _LAWS]

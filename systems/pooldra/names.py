@@ -28,11 +28,11 @@ class HandOver(StrEnum):
 
 
 def pool_name(index: int) -> str:
-    """The pool of the chassis with that index: chassis' names need not be DNS labels."""
+    """Return the pool of the chassis with that index: chassis' names need not be DNS labels."""
     return f"chassis-{index}"
 
 
 @lru_cache(maxsize=4096)
 def device_name(uuid: str) -> str:
-    """The pool's device with that UUID. The name alone tells a node's driver which GPU of NVML it is."""
+    """Return the pool's device with that UUID. The name alone tells a node's driver which GPU of NVML it is."""
     return uuid.lower()

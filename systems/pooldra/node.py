@@ -76,7 +76,7 @@ class PoolNode:
                 await self._pulse.wait(self._pause_s())
 
     def _pause_s(self) -> float:
-        """Until the next look, or until a device that is asked for will not come any more."""
+        """Return the seconds until the next look, or until a device that is asked for will not come any more."""
         now_s = self._context.clock.now()
         dues = [since_s + self._config.coming_s - now_s for since_s in self._missing_since_s.values()]
         return min([self._config.poll_s, *(due_s for due_s in dues if due_s > 0)])
@@ -144,13 +144,13 @@ class PoolNode:
         record(self._context.log, "let-go", device=uuid, request=request)
 
     async def _use(self, uuid: str) -> str:
-        """Which claim has the device, "" for none: prepared on this node, or given to a pod that comes to it."""
+        """Return which claim has the device, "" for none: prepared on this node, or given to a pod that comes to it."""
         claims = await self._context.kube.list(RESOURCE_CLAIMS)
         own = self._driver.shown.get(uuid, "")
         return kept_for(uuid, self._node, own, self._link.cdi.files().values(), uses_of(claims.items))
 
     def _may_come(self, uuid: str) -> bool:
-        """Whether a device that the host does not show may still be on its way up."""
+        """Return whether a device that the host does not show may still be on its way up."""
         now_s = self._context.clock.now()
         return now_s - self._missing_since_s.setdefault(uuid, now_s) < self._config.coming_s
 

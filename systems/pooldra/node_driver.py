@@ -45,7 +45,7 @@ class PoolGpuDriver(GpuDraDriver):
         self._nvml.watch(changed)
 
     async def devices(self) -> Sequence[Mapping[str, Any]]:
-        """What the node's own slice has. Raises DriverError."""
+        """Return what the node's own slice has. Raises DriverError."""
         before = self.shown, self.divided
         async with self.nvml_lock:
             devices = await super().devices()
@@ -64,7 +64,7 @@ class PoolGpuDriver(GpuDraDriver):
         return self.shown if self.pool is None else self.pool
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
-        """As every GPU driver does. Raises DriverError, also for a device that is being let go of."""
+        """Return them as every GPU driver does. Raises DriverError, also for a device that is being let go of."""
         async with self.nvml_lock:
             edits = await super().prepare(claim, results)
         # Nothing is awaited between here and the moment at which the claim counts as prepared.

@@ -30,7 +30,7 @@ class OfferedSlice(Struct, frozen=True):
 
 
 def device_of(slot: Slot, chassis: PoolChassis, attributes: Mapping[str, str], *, on_node: bool) -> Device:
-    """A device as a slice has it; its attributes are named as those of the node's driver are."""
+    """Return a device as a slice has it; its attributes are named as those of the node's driver are."""
     strings = {**attributes, "type": "gpu", "uuid": slot.uuid, f"{DOMAIN}/chassis": chassis.name}
     strings[f"{DOMAIN}/slot"] = slot.device
     # On a node, too: its host may let go of the device while a scheduler still allocates it from an older slice.
@@ -44,7 +44,7 @@ def device_of(slot: Slot, chassis: PoolChassis, attributes: Mapping[str, str], *
 
 
 def own_slice_name(chassis: PoolChassis) -> str:
-    """The slice of the pool's devices that are on no node."""
+    """Return the slice of the pool's devices that are on no node."""
     return f"pooldra-{chassis.pool}-pool"
 
 
@@ -54,7 +54,7 @@ def slices_of(
     nodes: Mapping[str, Sequence[Slot]],
     device: Callable[[Slot, bool], Device],
 ) -> list[OfferedSlice]:
-    """The pool's own slice, and one for each node that has any. ``device`` makes a device on a node or on none
+    """Return the pool's own slice, and one for each node that has any. ``device`` makes a device on a node or on none
     (``device_of``)."""
     # Within a pool slices are tried by name: what is on the node already comes before what must be attached.
     own = tuple(device(slot, False) for slot in pool)
@@ -73,7 +73,7 @@ class SlicePlan(Struct, frozen=True):
 
 
 def plan(chassis: PoolChassis, wanted: Sequence[OfferedSlice], there: Mapping[str, Object]) -> SlicePlan:
-    """How to come from the slices that are there (by name) to those that are wanted.
+    """Return how to come from the slices that are there (by name) to those that are wanted.
 
     A change that needs one write keeps the generation, more begin a new one: until all have it, the pool is incomplete
     and nothing of it is allocated (contract dra.md sections 8 and 10).
@@ -118,7 +118,7 @@ def _body(
 
 
 def lost_fields(written: Object, answer: Object) -> list[str]:
-    """The fields that the API server dropped from the devices of a slice, for a gate is off."""
+    """Return the fields that the API server dropped from the devices of a slice, for a gate is off."""
     kept = {str(each["name"]): each for each in answer["spec"].get("devices") or ()}
     return sorted(
         {field for each in written["spec"]["devices"] for field in each if field not in kept.get(str(each["name"]), {})}

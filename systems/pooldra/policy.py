@@ -120,7 +120,7 @@ class Situation(Struct, frozen=True):
     hand_over: HandOver
 
     def node(self, name: str) -> NodeView:
-        """The node's view; one that is gone is not ready."""
+        """Return the node's view; one that is gone is not ready."""
         return self.nodes.get(name, NodeView(is_ready=False))
 
     @property
@@ -159,7 +159,7 @@ def recall(memory: Memory, situation: Situation, offered: Collection[str] | None
 
 
 def decide(situation: Situation, memory: Memory, limits: PoolLimits, now_s: float) -> Decision:
-    """The next act for a device."""
+    """Return the next act for a device."""
     slot = situation.slot
     if slot.node:
         return _on_host(situation, memory, limits, now_s)
@@ -229,12 +229,12 @@ def _arrived(situation: Situation, memory: Memory, limits: PoolLimits, now_s: fl
 
 
 def unready(decisions: Iterable[tuple[Situation, Decision]]) -> set[str]:
-    """The claims (by uid) of which a device has not arrived yet."""
+    """Return the claims (by uid) of which a device has not arrived yet."""
     return {each.wanted.uid for each, made in decisions if each.wanted is not None and made.act is not Act.READY}
 
 
 def gone(uses: Iterable[Use], slots: Collection[Slot]) -> list[Decision]:
-    """The claims whose device has left the chassis before it could be attached."""
+    """Return the claims whose device has left the chassis before it could be attached."""
     there = {slot.name for slot in slots}
     message = "it is not in its chassis any more"
     lost = [use for use in uses if use.device not in there and ATTACHED not in use.true and not use.has_failed]
@@ -242,8 +242,8 @@ def gone(uses: Iterable[Use], slots: Collection[Slot]) -> list[Decision]:
 
 
 def taken(uses: Iterable[Use], situations: Iterable[Situation]) -> list[Decision]:
-    """The claims that were given a device of the pool which another claim has: two schedulers do not know of each
-    other's allocations. They fail at once, so that their pods need not wait until the binding takes too long."""
+    """Return the claims that were given a device of the pool which another claim has: two schedulers do not know of
+    each other's allocations. They fail at once, so that their pods need not wait until the binding takes too long."""
     holders = {each.slot.name: each.wanted for each in situations if each.wanted is not None}
     lost = [
         (use, holder)
@@ -262,8 +262,8 @@ def _failed(use: Use, reason: str, message: str) -> Decision:
 
 
 def is_offered(situation: Situation, memory: Memory, now_s: float) -> bool:
-    """Whether the pool's own slice, of no node, has the device. Where claims are allocated anew its node's slice has it
-    under another name, so that the pool's is without it before it is attached."""
+    """Return whether the pool's own slice, of no node, has the device. Where claims are allocated anew its node's slice
+    has it under another name, so that the pool's is without it before it is attached."""
     slot = situation.slot
     if now_s < memory.bad_until_s or not slot.uuid:
         return False
@@ -282,7 +282,7 @@ def is_offered(situation: Situation, memory: Memory, now_s: float) -> bool:
 
 
 def is_on_node(situation: Situation, memory: Memory, now_s: float) -> bool:
-    """Whether the slice of the device's node has it, in the pool: where devices move from slice to slice."""
+    """Return whether the slice of the device's node has it, in the pool: where devices move from slice to slice."""
     slot = situation.slot
     if situation.hand_over is not HandOver.MOVE or not slot.node or now_s < memory.bad_until_s:
         return False

@@ -85,5 +85,5 @@ class PoolDriver:
 
 
 def _read_of(node: Object) -> tuple[bool, object]:
-    """What the workers read of a node."""
+    """Return what the workers read of a node."""
     return is_ready(node), node["metadata"].get("annotations")

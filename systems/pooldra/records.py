@@ -43,7 +43,7 @@ RecordT = TypeVar("RecordT", NodeRequests, PoolNodeReport)
 
 
 def annotation(value: NodeRequests | PoolNodeReport) -> str:
-    """The text of an annotation: the same for equal values."""
+    """Return the text of an annotation: the same for equal values."""
     return json.dumps(msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"))
 
 
@@ -62,10 +62,10 @@ def _decoded(text: str, kind: type[RecordT]) -> RecordT | None:
 
 
 def requests_of(node: Object | None) -> NodeRequests | None:
-    """What the pool driver wrote; None where it has not."""
+    """Return what the pool driver wrote; None where it has not."""
     return _read(node, REQUESTS, NodeRequests)
 
 
 def report_of(node: Object | None) -> PoolNodeReport | None:
-    """What the node's driver wrote; None where it has not."""
+    """Return what the node's driver wrote; None where it has not."""
     return _read(node, REPORT, PoolNodeReport)

@@ -23,7 +23,8 @@ _RETURNED_S = 60.0
 
 
 def configure(options: PoolDraOptions, facility: Facility) -> PoolDraConfig:
-    """The configuration with these options: each node has a driver, each chassis a pool for the nodes cabled to it.
+    """Return the configuration with these options: each node has a driver, each chassis a pool for the nodes cabled to
+    it.
 
     Raises ValueError where another system hands out the GPUs of a node: it would have to let go of what is moved.
     """

@@ -50,5 +50,5 @@ class BelievedTable:
         return self._listings >= self._vanish_reads
 
     def lacked(self, device: str) -> bool:
-        """Whether the last listing did not have it."""
+        """Return whether the last listing did not have it."""
         return device in self._lacked

@@ -27,7 +27,7 @@ class KnownUses:
         claims.on_change(self._changed)
 
     def all(self) -> Sequence[Use]:
-        """Those of the earliest allocation first."""
+        """Return those of the earliest allocation first."""
         if self._read is None:
             before, self._of_claims = self._of_claims, {}
             for claim in self._claims.items():
@@ -72,17 +72,17 @@ class ChassisView:
         """Uses, the claims that have a device by its pool and name, and the first use of each device of this pool."""
 
     def dues(self, now_s: float) -> Iterator[float]:
-        """When nodes that are not ready will count as lost."""
+        """Yield when nodes that are not ready will count as lost."""
         for since_s in self._away_since_s.values():
             if since_s + self._config.node_lost_s > now_s:
                 yield since_s + self._config.node_lost_s
 
     def is_ours(self, use: Use) -> bool:
-        """Whether the device is of this chassis' pool."""
+        """Return whether the device is of this chassis' pool."""
         return use.pool == self._pool
 
     def situations(self, uses: Sequence[Use], now_s: float) -> list[Situation]:
-        """Of each device, in order of ID."""
+        """Return those of each device, in order of ID."""
         reports = {name: report_of(self._nodes.get(name)) or PoolNodeReport() for name in self._chassis.ports}
         nodes = {name: self._node(name, report, now_s) for name, report in reports.items()}
         if self._taken[0] is not uses:
@@ -107,7 +107,7 @@ class ChassisView:
         return Situation(slot, wanted.get(slot.name), user, nodes, self._ports, self._config.hand_over)
 
     def _known_slots(self) -> list[Slot]:
-        """A device that has lost its UUID on the way is known by the one that it had."""
+        """Return a device that has lost its UUID on the way is known by the one that it had."""
         if self._slots[0] != self._table.changes:
             self._slots = self._table.changes, self._made_slots()
         return self._slots[1]
@@ -134,7 +134,7 @@ class ChassisView:
         return NodeView(ready, is_lost, report, self._asks.of(name))
 
     def _offered(self, node: str) -> set[str]:
-        """The UUIDs of the devices in the slice of the node's driver."""
+        """Return the UUIDs of the devices in the slice of the node's driver."""
         own = [each for each in self._slices.items() if each["spec"]["pool"]["name"] == node]
         return {
             str(device["attributes"]["uuid"]["string"])
@@ -145,5 +145,5 @@ class ChassisView:
 
 
 def is_ready(node: Object) -> bool:
-    """Whether the node says of itself that it can run pods."""
+    """Return whether the node says of itself that it can run pods."""
     return (condition_of(node, "Ready") or {}).get("status") == "True"

@@ -78,7 +78,7 @@ class PoolSliceWriter:
         return {name: each for name, each in ours.items() if name not in self._deleted}
 
     def offered(self) -> set[str] | None:
-        """The devices of the pool's own slice by their names; None without one."""
+        """Return the devices of the pool's own slice by their names; None without one."""
         own = self._there().get(own_slice_name(self._chassis))
         return None if own is None else {str(each["name"]) for each in own["spec"].get("devices") or ()}
 

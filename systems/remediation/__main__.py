@@ -26,7 +26,7 @@ COMPONENTS = ("controller", "agent")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = argparse.ArgumentParser(prog="python -m mews.systems.remediation", description=__doc__)
     made.add_argument("component", choices=COMPONENTS)
     made.add_argument(

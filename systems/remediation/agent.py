@@ -116,7 +116,7 @@ class RemediationAgent:
                 record(self._context.log, "broken", gpu=uuid, cause=incident.cause, pods=list(incident.pods))
 
     def _written(self) -> bool:
-        """Whether the node shows anything of ours: one that registered anew does not."""
+        """Return whether the node shows anything of ours: one that registered anew does not."""
         node = self._nodes.get(self._node)
         return node is None or node_gpus(node).seen is not None
 
@@ -127,7 +127,7 @@ class RemediationAgent:
     # Resetting
 
     def _permitted(self, node: Object) -> list[str]:
-        """The GPUs whose reset may begin, or goes on."""
+        """Return the GPUs whose reset may begin, or goes on."""
         work = node_work(node)
         reset = {} if work is None else work.reset
         return [uuid for uuid, each in self._gpus.open.items() if reset.get(uuid) == each.number]
@@ -173,7 +173,8 @@ class RemediationAgent:
         return ""
 
     async def _unreleased(self, uuid: str, node: Object) -> str:
-        """Why the system that hands out the node's devices in parts has not let go of this one yet, "" if it has."""
+        """Return why the system that hands out the node's devices in parts has not let go of this one yet, "" if it
+        has."""
         number, now_s = self._gpus.incidents[uuid].number, self._context.clock.now()
         request = f"{ASKER}-{number}.{self._tries.get(uuid, 0)}"
         answer = holder_record(node, self._holder).answers.get(uuid)

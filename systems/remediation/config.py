@@ -40,10 +40,10 @@ class RemediationConfig(Struct, frozen=True):
     host_root: str = ""
 
     def mode(self, namespace: str) -> str:
-        """How pods of that namespace are sent away; ``AllowCompletion`` where nothing fits."""
+        """Return how pods of that namespace are sent away; ``AllowCompletion`` where nothing fits."""
         fitting = (mode for pattern, mode in self.evictions.items() if fnmatchcase(namespace, pattern))
         return next(fitting, ALLOW_COMPLETION)
 
     def nodes_at_a_time(self, nodes: int) -> int:
-        """How many of so many nodes may be worked on at a time."""
+        """Return how many of so many nodes may be worked on at a time."""
         return max(math.floor(self.share * nodes + 1e-9), 1)

@@ -13,7 +13,7 @@ from mews.systems.remediation.errors import RemediationConfigError
 
 
 def config_of(path: Path | None) -> RemediationConfig:
-    """The configuration of a file, the built-in one without.
+    """Return the configuration of a file, the built-in one without.
 
     Raises RemediationConfigError, one line.
     """

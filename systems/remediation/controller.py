@@ -102,7 +102,7 @@ class RemediationController:
         return busy
 
     def _work(self, node: Object) -> NodeWork | None:
-        """What is worked on there: as was written last, until the watch shows it."""
+        """Return what is worked on there: as was written last, until the watch shows it."""
         name, shown = name_of(node), node_work(node)
         if name in self._written and self._written[name] == shown:
             del self._written[name]
@@ -131,7 +131,7 @@ class RemediationController:
             await self._send_away(uuid, gpus.open[uuid], left)
 
     def _is_unschedulable(self, node: Object) -> bool:
-        """As the watch shows it, or as was written and the watch does not show yet."""
+        """Return it as the watch shows it, or as was written and the watch does not show yet."""
         written = self._written.get(name_of(node))
         if written is not None:
             return written.cordon in (Cordon.OURS, Cordon.FOREIGN)

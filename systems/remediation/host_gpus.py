@@ -64,11 +64,11 @@ class HostGpus:
         return found
 
     async def functions(self) -> frozenset[str]:
-        """The addresses of all PCI functions, with or without a driver."""
+        """Return the addresses of all PCI functions, with or without a driver."""
         return frozenset(await self._files.names(_PCI))
 
     async def xids(self) -> tuple[LoggedXid, ...]:
-        """All that the kernel log has, in its order; none where there is no such file."""
+        """Return all that the kernel log has, in its order; none where there is no such file."""
         try:
             text = await self._files.read(_LOG)
         except FileNotFoundError:
@@ -115,7 +115,7 @@ def _logged(found: re.Match[bytes]) -> LoggedXid:
 
 
 def unseen(logged: Collection[LoggedXid], seen: tuple[float, int]) -> tuple[list[LoggedXid], tuple[float, int]]:
-    """The XIDs that came after what was seen, and what is seen then."""
+    """Return the XIDs that came after what was seen, and what is seen then."""
     stamp, count = seen
     new = [each for each in logged if each.stamp > stamp]
     new = [each for each in logged if each.stamp == stamp][count:] + new
@@ -123,11 +123,11 @@ def unseen(logged: Collection[LoggedXid], seen: tuple[float, int]) -> tuple[list
 
 
 def last_seen(logged: Collection[LoggedXid]) -> tuple[float, int]:
-    """The stamp of the last one, and how many have it."""
+    """Return the stamp of the last one, and how many have it."""
     stamp = max((each.stamp for each in logged), default=0.0)
     return stamp, sum(each.stamp == stamp for each in logged)
 
 
 def uuid_at(gpus: Mapping[str, HostGpu], place: str) -> str | None:
-    """The GPU at an address of the log."""
+    """Return the GPU at an address of the log."""
     return next((uuid for uuid, gpu in gpus.items() if gpu.bdf.rpartition(".")[0] == place), None)

@@ -27,7 +27,7 @@ BEGUN, OVER, EVICTING = "begun", "over", "evicting"
 
 
 def node_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """Lines for a node on which a GPU broke or was mended, or work began or ended."""
+    """Yield lines for a node on which a GPU broke or was mended, or work began or ended."""
     if new is None:
         return
     before, after = annotations_of(old or {"metadata": {}}), annotations_of(new)
@@ -60,7 +60,7 @@ def _gpu_news(actor: str, before: NodeGpus, after: NodeGpus) -> Iterator[KindLin
 
 
 def pod_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
-    """A line for a pod that is about to be evicted."""
+    """Yield a line for a pod that is about to be evicted."""
     mark = annotations_of(new or {"metadata": {}}).get(EVICTED_FOR)
     if new is None or mark is None or annotations_of(old or {"metadata": {}}).get(EVICTED_FOR) == mark:
         return

@@ -29,7 +29,7 @@ class _Devices:
                 self._uuids[row["gpuid"]] = row["uuid"]
 
     def held(self, holding: ObservedHolding) -> set[str]:
-        """The UUIDs of all that is held there, wholly or in part."""
+        """Return the UUIDs of all that is held there, wholly or in part."""
         return {self._uuids.get(device, device) for device in (*holding.devices, *holding.parts_of)}
 
 
@@ -190,5 +190,5 @@ class NodesComeBack(Invariant[RunState]):
 
 
 def laws(config: RemediationConfig) -> Sequence[Invariant[RunState]]:
-    """All of them, for one run."""
+    """Return all of them, for one run."""
     return (SentAwayForTheirGpu(config), ResetUnused(), NodesAtATime(config), NodesComeBack(), MarkedFirst())

@@ -39,7 +39,7 @@ def observed(
     functions: Collection[str],
     now_s: float,
 ) -> Observed:
-    """What the agent says after a look at its host: new incidents, and none of a GPU whose PCI function is gone.
+    """Return what the agent says after a look at its host: new incidents, and none of a GPU whose PCI function is gone.
     XIDs from before the very first look are somebody else's."""
     new, seen = ([], last_seen(logged)) if before.seen is None else unseen(logged, before.seen)
     incidents = {uuid: each for uuid, each in before.incidents.items() if each.bdf in functions}
@@ -61,8 +61,8 @@ def observed(
 
 
 def with_users(found: Observed, users: Mapping[str, Sequence[str]]) -> Observed:
-    """The same with the pods that use each broken GPU, by its address. Who has been seen once stays: what a pod's
-    process has closed its pod may still hold, and open again."""
+    """Return the same with the pods that use each broken GPU, by its address. Who has been seen once stays: what a
+    pod's process has closed its pod may still hold, and open again."""
     incidents = found.gpus.incidents.items()
     used = {uuid: replace(each, pods=tuple(sorted({*each.pods, *users.get(each.bdf, ())}))) for uuid, each in incidents}
     return replace(found, gpus=replace(found.gpus, incidents=used))
@@ -73,13 +73,13 @@ def _begun(before: NodeGpus, uuid: str, gpu: HostGpu, cause: str, now_s: float) 
 
 
 def changed(gpus: NodeGpus, uuid: str, state: IncidentState, reason: str = "") -> NodeGpus:
-    """The same with that state of one of its incidents."""
+    """Return the same with that state of one of its incidents."""
     incident = replace(gpus.incidents[uuid], state=state, reason=reason)
     return replace(gpus, incidents={**gpus.incidents, uuid: incident})
 
 
 def mended(gpus: NodeGpus, uuid: str) -> NodeGpus:
-    """The same with one of its incidents over."""
+    """Return the same with one of its incidents over."""
     number = gpus.incidents[uuid].number
     incidents = {other: each for other, each in gpus.incidents.items() if other != uuid}
     return replace(gpus, incidents=incidents, mended={**gpus.mended, uuid: number})
@@ -126,7 +126,8 @@ def next_step(
 
 
 def to_go(config: RemediationConfig, incident: Incident, on_node: Iterable[Object]) -> list[Object]:
-    """The pods of the node that have to go for an incident; those that end already are among them until they have."""
+    """Return the pods of the node that have to go for an incident; those that end already are among them until they
+    have."""
     pods = set(incident.pods)
     return [
         pod
@@ -136,8 +137,8 @@ def to_go(config: RemediationConfig, incident: Incident, on_node: Iterable[Objec
 
 
 def stays(config: RemediationConfig, pod: Object) -> bool:
-    """Whether nobody sends this pod away: of a namespace that is kept, of a DaemonSet (it would be back at once), or of
-    the kubelet's own files."""
+    """Return whether nobody sends this pod away: of a namespace that is kept, of a DaemonSet (it would be back at
+    once), or of the kubelet's own files."""
     owners = pod["metadata"].get("ownerReferences") or ()
     by_daemon_set = any(owner.get("kind") == "DaemonSet" and owner.get("controller") for owner in owners)
     return namespace_of(pod) in config.kept or by_daemon_set or _MIRROR in annotations_of(pod)

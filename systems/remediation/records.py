@@ -79,12 +79,12 @@ class NodeWork(Struct, frozen=True):
 
 
 def incident_key(uuid: str, number: int) -> str:
-    """One incident in one word."""
+    """Return one incident in one word."""
     return f"{uuid}/{number}"
 
 
 def node_gpus(node: Object | None) -> NodeGpus:
-    """What the agent wrote; what cannot be read is as if it were not there."""
+    """Return what the agent wrote; what cannot be read is as if it were not there."""
     incidents = {}
     for uuid, row in read_gpus(node, "gpus").items():
         try:
@@ -111,7 +111,7 @@ def _seen(node: Object | None) -> tuple[float, int] | None:
 
 
 def gpus_annotation(gpus: NodeGpus) -> dict[str, str]:
-    """The annotation that says this."""
+    """Return the annotation that says this."""
     rows = {uuid: _row(each) for uuid, each in gpus.incidents.items()}
     body = {"seen": list(gpus.seen or (0.0, 0)), "gpus": rows, "mended": dict(gpus.mended)}
     return {GPUS: _text(body)}
@@ -130,7 +130,7 @@ def _row(incident: Incident) -> dict[str, Any]:
 
 
 def node_work(node: Object | None) -> NodeWork | None:
-    """What the controller wrote; None where it works on nothing there, or it cannot be read."""
+    """Return what the controller wrote; None where it works on nothing there, or it cannot be read."""
     try:
         read = json.loads(annotations_of(node or {"metadata": {}})[WORK])
         reset = {str(uuid): int(number) for uuid, number in read["reset"].items()}
@@ -140,7 +140,7 @@ def node_work(node: Object | None) -> NodeWork | None:
 
 
 def work_annotation(work: NodeWork | None) -> dict[str, str | None]:
-    """The annotation that says this; None takes it away, in a merge patch."""
+    """Return the annotation that says this; None takes it away, in a merge patch."""
     if work is None:
         return {WORK: None}
     body = {"incidents": list(work.incidents), "cordon": work.cordon.value, "reset": dict(work.reset)}

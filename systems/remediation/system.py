@@ -22,7 +22,7 @@ _UNCORDON_S = 30.0
 
 
 def configure(options: RemediationOptions, facility: Facility) -> RemediationConfig:
-    """The configuration with these options: every node is watched, unless they say which."""
+    """Return the configuration with these options: every node is watched, unless they say which."""
     given = options.given()
     nodes = facility.chosen_nodes(given.pop("nodes", None))
     return RemediationConfig(

@@ -99,7 +99,7 @@ class Delays(Protocol):
     """A fault that holds back events of the chassis."""
 
     def delay(self, event: ChassisEvent) -> float | None:
-        """For how many seconds; None lets it pass."""
+        """Return for how many seconds; None lets it pass."""
         ...
 
 

@@ -84,7 +84,7 @@ class ArmedChassisFault:
         self.box.come_back()
 
     def rewound(self, age_s: float) -> tuple[DeviceRow, ...]:
-        """The listing of that long ago."""
+        """Return the listing of that long ago."""
         return self.box.rewound(self.now_s - age_s)
 
     def devices(self) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ class FaultBoard:
                 raise ValueError(f"fault {fault.kind}: {name} {device!r}: chassis {self._box.spec.name} has {shown}")
 
     def listed(self) -> list[dict[str, Any]]:
-        """What is in place: id, kind, spec, fired, left, may_break, grace_s (null = as long as it lasts), built_in, and
-        how it ends (``placed.ending``)."""
+        """Return what is in place: id, kind, spec, fired, left, may_break, grace_s (null = as long as it lasts),
+        built_in, and how it ends (``placed.ending``)."""
         return [{**_described(armed), **ending(armed, self._box.now_s)} for armed in self._armed]
 
     def clear(self, now_s: float, fault_id: str | None = None) -> None:
@@ -173,8 +173,8 @@ class FaultBoard:
             armed.fault.happen(armed)
 
     def delay(self, event: ChassisEvent) -> float | None:
-        """For how long a fault holds the event back that is to be emitted, None where none does. What faults emit of
-        themselves is never held: from then on everybody knows what the fault excuses."""
+        """Return for how long a fault holds the event back that is to be emitted, None where none does. What faults
+        emit of themselves is never held: from then on everybody knows what the fault excuses."""
         if event.event.startswith("fault-"):
             return None
         for armed in self._armed:
@@ -204,7 +204,7 @@ class FaultBoard:
 
 
 def _struck(fault: ChassisFault, operation: Operation | None) -> str | None:
-    """The device that a fault is about, None where it is about the whole chassis."""
+    """Return the device that a fault is about, None where it is about the whole chassis."""
     for name in ("edit", "device"):
         device = getattr(fault, name, None)
         if device is not None:

@@ -74,7 +74,7 @@ class FaultPlacer:
     def parts(
         self, spec: Mapping[str, Any], now_s: float, check: Callable[[ChassisFault, FaultTrigger], None]
     ) -> FaultParts:
-        """The parts of the next fault; ``check`` refuses devices that are not there.
+        """Return the parts of the next fault; ``check`` refuses devices that are not there.
 
         Raises ValueError naming what is allowed; then no number is used up.
         """
@@ -87,7 +87,7 @@ class FaultPlacer:
 
 
 def fires(placed: PlacedFault, now_s: float) -> bool:
-    """Whether a fault that looks at what happens now fires: by count, expiry, skips, and then by chance."""
+    """Return whether a fault that looks at what happens now fires: by count, expiry, skips, and then by chance."""
     when = placed.when
     if when.spent or now_s > placed.until_s:
         return False
@@ -98,7 +98,7 @@ def fires(placed: PlacedFault, now_s: float) -> bool:
 
 
 def chosen(placed: Sequence[Placed], fault_id: str | None) -> list[Placed]:
-    """The fault of that ID, or all.
+    """Return the fault of that ID, or all.
 
     Raises ValueError for an unknown ID.
     """
@@ -109,8 +109,8 @@ def chosen(placed: Sequence[Placed], fault_id: str | None) -> list[Placed]:
 
 
 def described(placed: PlacedFault) -> dict[str, Any]:
-    """A fault for people and programs: fault (its ID), kind, fired, left, may_break, grace_s (null = as long as it
-    lasts)."""
+    """Return a fault for people and programs: fault (its ID), kind, fired, left, may_break, grace_s (null = as long as
+    it lasts)."""
     fault, when = placed.fault, placed.when
     return {
         "fault": placed.id,
@@ -123,14 +123,14 @@ def described(placed: PlacedFault) -> dict[str, Any]:
 
 
 def declared(placed: PlacedFault) -> dict[str, Any]:
-    """What is told of a fault that is put in place: fault (its ID), kind, spec (its parameters and conditions as they
-    were given) and count (how often it may fire; null for no limit)."""
+    """Return what is told of a fault that is put in place: fault (its ID), kind, spec (its parameters and conditions as
+    they were given) and count (how often it may fire; null for no limit)."""
     return {"fault": placed.id, "kind": placed.fault.kind, "spec": parameters(placed), "count": placed.when.count}
 
 
 def ending(placed: PlacedFault, now_s: float) -> dict[str, Any]:
-    """Whether it has ended: it has fired as often as it may, or its time is over. ``count`` is how often it may fire,
-    ``device`` the one that it is about; both null for no limit."""
+    """Return whether it has ended: it has fired as often as it may, or its time is over. ``count`` is how often it may
+    fire, ``device`` the one that it is about; both null for no limit."""
     when = placed.when
     return {
         "count": when.count,
@@ -140,7 +140,7 @@ def ending(placed: PlacedFault, now_s: float) -> dict[str, Any]:
 
 
 def parameters(placed: PlacedFault) -> dict[str, Any]:
-    """Its spec without the kind; distributions are written out."""
+    """Return its spec without the kind; distributions are written out."""
     return {key: _plain(value) for key, value in placed.spec.items() if key != "kind"}
 
 

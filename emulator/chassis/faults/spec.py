@@ -47,7 +47,7 @@ FILTERS = ("operation", "device", "count", "skip", "probability", "expires_s")
 def fault_registry(
     ours: Mapping[str, str], sits_in: Literal["chassis", "host", "component"]
 ) -> ValueRegistry[type[Any]]:
-    """The faults that sit in a chassis, in a host, or between a component and its API: ours by
+    """Return the faults that sit in a chassis, in a host, or between a component and its API: ours by
     ``module:attribute``, and those of other packages that say so by ``sits_in``."""
 
     def accept(name: str, value: Any) -> type[Any]:
@@ -67,7 +67,7 @@ def fault_registry(
 def parse_fault(
     spec: Mapping[str, Any], registry: ValueRegistry[type[Any]], filters: Sequence[str] = FILTERS
 ) -> tuple[ChassisFault, FaultTrigger]:
-    """The fault that a spec describes, and when it fires: of that, the spec may say those ``filters``.
+    """Return the fault that a spec describes, and when it fires: of that, the spec may say those ``filters``.
 
     Raises ValueError naming what is allowed.
     """
@@ -143,7 +143,7 @@ def _value(kind: str, name: str, value: Any, hint: Any) -> Any:
 
 
 def admits(when: FaultTrigger, operation: Operation, on: tuple[str, ...]) -> bool:
-    """Whether the operation is one that this fault looks at (chance and count not considered)."""
+    """Return whether the operation is one that this fault looks at (chance and count not considered)."""
     if operation.kind not in on:
         return False
     if when.operation is not None and operation.kind != when.operation:

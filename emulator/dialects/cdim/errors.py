@@ -65,7 +65,8 @@ class RefusedRequestError(Exception):
         self.reason, self.text, self.more, self.allow = reason, text, more or {}, allow
 
     def response(self, *, layouts: bool) -> Response:
-        """The reply of layout-apply, else of the configuration manager. ``text`` fills the message that has a gap."""
+        """Return the reply of layout-apply, else of the configuration manager. ``text`` fills the message that has a
+        gap."""
         headers = {**HEADERS, "Allow": self.allow} if self.allow else HEADERS
         if layouts:
             status, code, message = LAYOUTS[self.reason]
@@ -76,5 +77,5 @@ class RefusedRequestError(Exception):
 
 
 def answered(value: Any, status: int = 200) -> Response:
-    """A reply with that body."""
+    """Return a reply with that body."""
     return Response(status, HEADERS, as_json(value))

@@ -50,11 +50,11 @@ class ResourceGroups:
         self._undetected: set[str] = set()
 
     def all(self) -> list[ResourceGroup]:
-        """In ascending order of their IDs."""
+        """Return them in ascending order of their IDs."""
         return sorted(self._groups.values(), key=lambda group: group.id)
 
     def find(self, group: str) -> ResourceGroup:
-        """The group with that ID.
+        """Return the group with that ID.
 
         Raises RefusedRequestError.
         """
@@ -95,7 +95,7 @@ class ResourceGroups:
         return found
 
     def group_of(self, device: str) -> str:
-        """The group that a device belongs to."""
+        """Return the group that a device belongs to."""
         return self._members.get(device, DEFAULT_GROUP)
 
     def put(self, device: str, groups: list[str]) -> None:
@@ -110,7 +110,7 @@ class ResourceGroups:
         self._members[device] = groups[0]
 
     def available(self, device: str) -> bool:
-        """Whether a design may use the device, by its annotation."""
+        """Return whether a design may use the device, by its annotation."""
         return device not in self._withheld
 
     def annotate(self, device: str, *, available: bool) -> None:
@@ -118,7 +118,7 @@ class ResourceGroups:
         (self._withheld.discard if available else self._withheld.add)(device)
 
     def undetected(self, device: str) -> bool:
-        """Whether the last collection lacked the device."""
+        """Return whether the last collection lacked the device."""
         return device in self._undetected
 
     def collected(self, devices: set[str], known: set[str]) -> None:

@@ -106,7 +106,7 @@ class AppliedLayout(Struct):
         return {**shown, "rollbackStatus": self.rollback_status} if self.rollback_status else shown
 
     def undo(self) -> list[Procedure]:
-        """What takes back all moves that were made, the last one first."""
+        """Return what takes back all moves that were made, the last one first."""
         done = [each for each in (*self.steps, *(self.resumed or ())) if each.status == COMPLETED]
         moves = [each.procedure for each in done if each.procedure.operation in (CONNECT, DISCONNECT)]
         made: list[Procedure] = []

@@ -44,11 +44,11 @@ class LayoutManager:
         self._layouts.clear()
 
     def all(self) -> list[AppliedLayout]:
-        """In the order of their beginning."""
+        """Return them in the order of their beginning."""
         return list(self._layouts.values())
 
     def find(self, layout: str) -> AppliedLayout:
-        """The layout of that ID.
+        """Return the layout of that ID.
 
         Raises RefusedRequestError.
         """
@@ -232,7 +232,7 @@ class LayoutManager:
         self._advance(layout)
 
     def _lost(self, layout: AppliedLayout) -> bool:
-        """Whether an operation of it has ended without a word: the management CPU was away."""
+        """Return whether an operation of it has ended without a word: the management CPU was away."""
         running = [each.operation for each in layout.current if each.status == IN_PROGRESS]
         return any(each is not None and each.settled for each in running)
 
@@ -244,7 +244,7 @@ class LayoutManager:
 
 
 def _rest(steps: list[ProcedureStep]) -> tuple[Procedure, ...]:
-    """What a suspended layout has still to do: what failed, and what was skipped."""
+    """Return what a suspended layout has still to do: what failed, and what was skipped."""
     left = [each.procedure for each in steps if each.status != COMPLETED]
     numbers = {each.id for each in left}
     return tuple(each.after(tuple(d for d in each.dependencies if d in numbers)) for each in left)

@@ -33,18 +33,18 @@ class Procedure(Struct, frozen=True):
     """As it was sent."""
 
     def reversed(self, number: int, dependencies: tuple[int, ...]) -> Procedure:
-        """What undoes it, in the document's words."""
+        """Return what undoes it, in the document's words."""
         operation = DISCONNECT if self.operation == CONNECT else CONNECT
         return move(number, operation, self.node, self.device, dependencies)
 
     def after(self, dependencies: tuple[int, ...]) -> Procedure:
-        """The same, waiting for these only."""
+        """Return the same, waiting for these only."""
         shown = {**self.shown, "dependencies": list(dependencies)}
         return Procedure(self.id, self.operation, self.node, self.device, dependencies, shown)
 
 
 def move(number: int, operation: str, node: str, device: str, dependencies: tuple[int, ...]) -> Procedure:
-    """A connect or disconnect, in the document's words."""
+    """Return a connect or disconnect, in the document's words."""
     shown = {
         "operationID": number,
         "operation": operation,
@@ -91,7 +91,7 @@ class _Desired(Struct):
 
 
 def read_procedures(request: Request) -> tuple[Procedure, ...]:
-    """The procedures of a layout-apply, in either form; an empty list is allowed.
+    """Return the procedures of a layout-apply, in either form; an empty list is allowed.
 
     Raises RefusedRequestError.
     """
@@ -138,7 +138,8 @@ def _check_order(found: Sequence[Procedure]) -> None:
 
 
 def migration(request: Request, found: Sequence[CdimResource]) -> list[dict[str, Any]]:
-    """The procedures that lead from the nodes as they are to those of a body: all disconnects, then the connects.
+    """Return the procedures that lead from the nodes as they are to those of a body: all disconnects, then the
+    connects.
 
     Raises RefusedRequestError.
     """
@@ -163,7 +164,7 @@ def migration(request: Request, found: Sequence[CdimResource]) -> list[dict[str,
 
 
 def _leaves(node: str, wanted: str | None, targets: set[str]) -> bool:
-    """Whether a device leaves its node: it is wanted elsewhere, or its node is a target and does not want it."""
+    """Return whether a device leaves its node: it is wanted elsewhere, or its node is a target and does not want it."""
     return wanted != node if wanted is not None else node in targets
 
 
@@ -201,7 +202,7 @@ def _object(request: Request, reason: str) -> dict[str, Any]:
 
 
 def read_items(request: Request, kind: Any) -> list[Any]:
-    """The elements of a body that is a JSON array, all of that kind.
+    """Return the elements of a body that is a JSON array, all of that kind.
 
     Raises RefusedRequestError.
     """
@@ -216,7 +217,7 @@ def read_items(request: Request, kind: Any) -> list[Any]:
 
 
 def read_members(request: Request, kind: type[Any]) -> Any:
-    """The members of a body of the configuration manager.
+    """Return the members of a body of the configuration manager.
 
     Raises RefusedRequestError.
     """

@@ -26,7 +26,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def one_of(request: Request, name: str, allowed: Iterable[str], default: str = "") -> str:
-    """A word of a query.
+    """Return a word of a query.
 
     Raises RefusedRequestError.
     """
@@ -38,7 +38,7 @@ def one_of(request: Request, name: str, allowed: Iterable[str], default: str = "
 
 
 def count(request: Request, name: str, default: int, least: int) -> int:
-    """An integer of a query.
+    """Return an integer of a query.
 
     Raises RefusedRequestError.
     """
@@ -92,7 +92,7 @@ def _rank(at_s: float | None, *, newest: bool) -> float:
 
 
 def _within(at_s: float | None, since_s: float | None, until_s: float | None) -> bool:
-    """From the first on, and before the second; whole seconds, as they are shown."""
+    """Return it from the first on, and before the second; whole seconds, as they are shown."""
     if since_s is None and until_s is None:
         return True
     if at_s is None:

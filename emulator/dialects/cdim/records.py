@@ -60,15 +60,15 @@ class CdimView:
         return resource_uuid(self._name, device)
 
     def source_id(self, machine: CabledMachine) -> str:
-        """The adapter in the node."""
+        """Return the adapter in the node."""
         return identity(SOURCE, self._name, machine.name)
 
     def destination_id(self, machine: CabledMachine) -> str:
-        """The adapter in the chassis."""
+        """Return the adapter in the chassis."""
         return identity(DESTINATION, self._name, machine.name)
 
     def machine(self, named: str) -> CabledMachine | None:
-        """The node with that CPU, or with one of these adapters; IDs in any case."""
+        """Return the node with that CPU, or with one of these adapters; IDs in any case."""
         wanted = named.lower()
         for machine in self.cabled.machines.values():
             if wanted in (machine.uuid, self.source_id(machine), self.destination_id(machine)):
@@ -76,7 +76,7 @@ class CdimView:
         return None
 
     def resources(self, rows: Iterable[DeviceRow]) -> list[CdimResource]:
-        """Every device, in ascending order of its ID; those whose link is down are there, undetected."""
+        """Return every device, in ascending order of its ID; those whose link is down are there, undetected."""
         rows = tuple(rows)
         listed = {row.device for row in rows}
         down = [row for row in self._box.rows(self._box.now_s) if not row.link and row.device not in listed]
@@ -138,7 +138,7 @@ class CdimView:
         }
 
     def nodes(self, rows: Iterable[DeviceRow], *, detail: bool) -> list[dict[str, Any]]:
-        """Every node with its resources, both in ascending order of their IDs."""
+        """Return every node with its resources, both in ascending order of their IDs."""
         rows = tuple(rows)
         found = self.resources(rows)
         machines = sorted(self.cabled.seen(rows).values(), key=lambda machine: machine.uuid)
@@ -154,12 +154,13 @@ class CdimView:
         ]
 
     def switch(self, found: Iterable[CdimResource], *, detail: bool) -> dict[str, Any]:
-        """The switch with the devices behind it, those that are not detected, too."""
+        """Return the switch with the devices behind it, those that are not detected, too."""
         behind = [each for each in found if each.device.get("deviceSwitchInfo") == self.switch_id]
         return {"id": self.switch_id, "resources": [self.resource(each, detail=detail) for each in behind]}
 
     def rack(self, found: Iterable[CdimResource], *, detail: bool, made: str) -> dict[str, Any]:
-        """The rack of the chassis; ``made``: when it was registered. Devices are in ascending order of type and ID."""
+        """Return the rack of the chassis; ``made``: when it was registered. Devices are in ascending order of type and
+        ID."""
         inside = sorted(found, key=lambda each: (str(each.device["type"]), each.id))
         inside = [each for each in inside if each.device["type"] not in (CPU, SOURCE)]
         chassis = {

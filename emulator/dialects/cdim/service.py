@@ -104,7 +104,7 @@ class CdimFace:
             return Pending(now_s, reply=refused.response(layouts=_of_layouts(request)))
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
-        """The answer."""
+        """Return the answer."""
         operation = pending.operation
         if operation is None:
             assert pending.reply is not None
@@ -130,7 +130,7 @@ class CdimFace:
         raise RefusedRequestError("path", f"there is nothing at {quote(request.path)}")
 
     def _read(self, now_s: float, show: _Show, *, layouts: bool = False) -> Pending:
-        """The table when the read is due; what it shows may refuse the request."""
+        """Return the table when the read is due; what it shows may refuse the request."""
 
         def render(answer: Answer) -> Response:
             try:
@@ -175,7 +175,7 @@ class CdimFace:
         return self._read(now_s, show)
 
     def _offered(self, request: Request, rows: tuple[DeviceRow, ...]) -> list[CdimResource]:
-        """What a design may use, of these groups; in ascending order of type, then ID."""
+        """Return what a design may use, of these groups; in ascending order of type, then ID."""
         groups = request.values("resourceGroupID")
         found = [
             each
@@ -333,7 +333,7 @@ class CdimFace:
 
 
 def _of_layouts(request: Request) -> bool:
-    """Whether the request is layout-apply's, whose errors have another form."""
+    """Return whether the request is layout-apply's, whose errors have another form."""
     return request.path.startswith((APPLY, MIGRATION))
 
 

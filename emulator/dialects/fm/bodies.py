@@ -38,7 +38,7 @@ class Resize(Struct, frozen=True):
 
 
 def attach_body(request: Request, tenant: str, machine: str) -> Wanted:
-    """The resource that a PATCH of a machine asks for.
+    """Return the resource that a PATCH of a machine asks for.
 
     Raises FabricManagerError.
     """
@@ -52,7 +52,7 @@ def attach_body(request: Request, tenant: str, machine: str) -> Wanted:
 
 
 def detach_body(request: Request, tenant: str, machine: str) -> Named:
-    """The resource that a DELETE of a machine's resources names.
+    """Return the resource that a DELETE of a machine's resources names.
 
     Raises FabricManagerError.
     """
@@ -77,7 +77,7 @@ def query_condition(query: Mapping[str, str]) -> Wanted:
 
 
 def resize_body(request: Request) -> Resize:
-    """What a machine of the cluster manager is to be resized to.
+    """Return what a machine of the cluster manager is to be resized to.
 
     Raises FabricManagerError.
     """
@@ -110,7 +110,7 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _item(request: Request, tenant: str, machine: str) -> dict[str, Any]:
-    """The one resource specification of the one machine in a body."""
+    """Return the one resource specification of the one machine in a body."""
     tenants = _object(_body(request).get("tenants"), "tenants")
     if tenants.get("tenant_uuid") != tenant:
         raise FabricManagerError("bad-request", "tenants.tenant_uuid: must be that of the query")

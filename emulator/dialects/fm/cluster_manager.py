@@ -36,7 +36,7 @@ class ClusterManager:
         self._moves: dict[str, _Move] = {}
 
     def machine(self, machine: CabledMachine, rows: Iterable[DeviceRow]) -> dict[str, Any]:
-        """A machine with all of its specifications."""
+        """Return a machine with all of its specifications."""
         rows = tuple(rows)
         specs = [self._specification(uuid, kind, model, machine, rows) for uuid, kind, model in self._kinds()]
         shown = {
@@ -136,5 +136,5 @@ def _took_effect(operation: Operation) -> bool:
 
 
 def _why(operation: Operation) -> str:
-    """Why a move did not come off."""
+    """Return why a move did not come off."""
     return "the move was lost" if operation.refusal is None else str(operation.refusal)

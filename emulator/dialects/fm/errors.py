@@ -41,7 +41,7 @@ class FabricManagerError(Exception):
         self.reason, self.headers = reason, headers
 
     def response(self) -> Response:
-        """As it goes over the wire."""
+        """Return it as it goes over the wire."""
         status, code = FAILURES[self.reason]
         return error_response(status, code, str(self), self.headers)
 

@@ -33,7 +33,7 @@ class FabricView:
         self.machines, self.by_port = self._cabled.machines, self._cabled.by_port
 
     def model(self, device: str) -> str:
-        """The model of a device; "unknown" of one that only a listing knows."""
+        """Return the model of a device; "unknown" of one that only a listing knows."""
         return model_of(self._box, device)
 
     def uuid(self, device: str) -> str:
@@ -41,11 +41,11 @@ class FabricView:
         return resource_uuid(self._box.spec.name, device)
 
     def device(self, res_uuid: str) -> str | None:
-        """The device with that ``res_uuid``, in any case."""
+        """Return the device with that ``res_uuid``, in any case."""
         return device_of(self._box, res_uuid)
 
     def seen(self, rows: Iterable[DeviceRow]) -> dict[str, CabledMachine]:
-        """All machines by UUID, also one that only a listing knows."""
+        """Return all machines by UUID, also one that only a listing knows."""
         return self._cabled.seen(rows)
 
     def machine(self, machine: CabledMachine, rows: Iterable[DeviceRow] | None = None) -> dict[str, Any]:
@@ -144,5 +144,5 @@ class FabricView:
 
 
 def condition(column: str, value: str) -> Mapping[str, str]:
-    """One condition that a resource fulfils."""
+    """Return one condition that a resource fulfils."""
     return {"column": column, "operator": "eq", "value": value}

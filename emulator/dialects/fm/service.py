@@ -83,7 +83,7 @@ class FmFace:
             return Pending(now_s, reply=refused.response())
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
-        """The answer."""
+        """Return the answer."""
         operation = pending.operation
         if operation is None:
             assert pending.reply is not None
@@ -217,7 +217,7 @@ class FmFace:
         return row.kind.lower() == wanted.kind.lower() and all(own[c] == v for c, v in wanted.conditions.items())
 
     def _chosen(self, wanted: Wanted, now_s: float) -> str:
-        """The device that a request means: the one it names, or the first free one that nobody is moving."""
+        """Return the device that a request means: the one it names, or the first free one that nobody is moving."""
         self._box.settle(now_s)
         rows, moving = self._box.shown(), self._box.pending()
         fitting = [row for row in rows if self._fits(row, wanted)]

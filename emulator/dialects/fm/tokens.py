@@ -32,7 +32,7 @@ class TokenService:
         self._made = self._revoked = 0
 
     def answer(self, request: Request, realm: str, now_s: float) -> Response:
-        """The reply to a login; ``now_s`` is Unix time. Errors have the form of OAuth (RFC 6749, 5.2)."""
+        """Return the reply to a login; ``now_s`` is Unix time. Errors have the form of OAuth (RFC 6749, 5.2)."""
         if request.method != "POST":
             return _refused(405, "invalid_request", "the token endpoint takes POST", {"Allow": "POST"})
         try:
@@ -77,7 +77,7 @@ class TokenService:
         return Response(200, {**JSON, "Cache-Control": "no-store"}, as_json(body))
 
     def why_not(self, request: Request, now_s: float) -> str:
-        """Why a request is not let in; empty where its bearer token is good."""
+        """Return why a request is not let in; empty where its bearer token is good."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return "a bearer token is required"
@@ -111,7 +111,7 @@ class TokenService:
 
 
 def read_form(body: bytes) -> dict[str, str]:
-    """The fields of a form, url-encoded or, as composable-dra-driver sends it, with raw spaces (cohdi.md 2.1).
+    """Return the fields of a form, url-encoded or, as composable-dra-driver sends it, with raw spaces (cohdi.md 2.1).
 
     Raises ValueError for what is no form.
     """

@@ -9,7 +9,7 @@ DESCRIBED = ("h3api", "resource-pool", "control")
 
 
 def description(dialect: str) -> str:
-    """The YAML text of a dialect's description.
+    """Return the YAML text of a dialect's description.
 
     Raises ValueError for one that has none.
     """
@@ -19,7 +19,7 @@ def description(dialect: str) -> str:
 
 
 def document(dialect: str) -> dict[str, Any]:
-    """The same, read.
+    """Return the same, read.
 
     Raises ValueError.
     """

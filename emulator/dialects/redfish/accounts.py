@@ -47,11 +47,11 @@ class Account(Struct):
     locked_until_s: float = float("-inf")
 
     def may(self, privilege: str) -> bool:
-        """Whether its role has the privilege."""
+        """Return whether its role has the privilege."""
         return privilege in ROLES[self.role]
 
     def locked(self, now_s: float) -> bool:
-        """Whether too many logins failed of late."""
+        """Return whether too many logins failed of late."""
         return now_s < self.locked_until_s
 
 
@@ -87,7 +87,7 @@ class Accounts:
     # Accounts
 
     def create(self, name: str, password: str, role: str) -> Account:
-        """One more account.
+        """Return one more account.
 
         Raises RedfishError: 400 if the name is taken.
         """
@@ -100,7 +100,7 @@ class Accounts:
         return account
 
     def named(self, name: str) -> Account | None:
-        """The account of that name."""
+        """Return the account of that name."""
         return next((account for account in self.by_id.values() if account.name == name), None)
 
     def set_password(self, account: Account, password: str) -> None:
@@ -120,7 +120,7 @@ class Accounts:
     # Logging in
 
     def login(self, name: str, password: str, now_s: float) -> Account | None:
-        """The account if name and password are right and it is neither disabled nor locked out."""
+        """Return the account if name and password are right and it is neither disabled nor locked out."""
         account = self.named(name)
         if account is None or not account.enabled or account.locked(now_s):
             return None
@@ -133,7 +133,7 @@ class Accounts:
         return None
 
     def open(self, account: Account, now_s: float, address: str) -> Session:
-        """A session of an account that logged in.
+        """Return a session of an account that logged in.
 
         Raises RedfishError: 503 if all are taken.
         """
@@ -146,7 +146,7 @@ class Accounts:
         return session
 
     def session(self, token: str, now_s: float) -> Session | None:
-        """The session of a token, used just now; None if there is none any more."""
+        """Return the session of a token, used just now; None if there is none any more."""
         session = self.sessions.get(token)
         if session is None or now_s - session.used_s > self.session_timeout_s:
             return None
@@ -159,12 +159,12 @@ class Accounts:
         self.sessions = {token: each for token, each in self.sessions.items() if each.used_s >= limit_s}
 
     def session_by_id(self, name: str) -> Session | None:
-        """The session of an ID."""
+        """Return the session of an ID."""
         return next((session for session in self.sessions.values() if session.id == name), None)
 
 
 def password_problem(password: object) -> str | None:
-    """The name of the message that says what is wrong with a password; None if nothing."""
+    """Return the name of the message that says what is wrong with a password; None if nothing."""
     if not isinstance(password, str):
         return "PropertyValueTypeError"
     return None if MIN_PASSWORD <= len(password) <= MAX_PASSWORD else "PropertyValueFormatError"

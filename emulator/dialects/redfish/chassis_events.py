@@ -36,7 +36,8 @@ EVENT_MESSAGES: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
 
 
 def beginnings(ports: Mapping[str, str | None]) -> list[tuple[RedfishEvent, dict[str, str]]]:
-    """What a log begins with, and what is known of it: the management processor is up, and these hosts are cabled."""
+    """Return what a log begins with, and what is known of it: the management processor is up, and these hosts are
+    cabled."""
     changed = f"{RESOURCE}.ResourceStateChanged"
     text = "The management processor has started."
     up = RedfishEvent(changed, text, ("BMC", "Enabled"), "OK", uris.MANAGER, "Manager")
@@ -50,18 +51,18 @@ def beginnings(ports: Mapping[str, str | None]) -> list[tuple[RedfishEvent, dict
 
 
 def cleared() -> RedfishEvent:
-    """What is left in a log that was cleared."""
+    """Return what is left in a log that was cleared."""
     return RedfishEvent(f"{RESOURCE}.ResourceChanged", "The log was cleared.", (), "OK", uris.LOG, "LogService")
 
 
 def resolution(message_id: str) -> str:
-    """What to do about an event, "" for a message of another registry."""
+    """Return what to do about an event, "" for a message of another registry."""
     registry, _, rest = message_id.partition(".")
     return EVENT_MESSAGES.get(registry, {}).get(rest.rpartition(".")[2], ("", "", ""))[2]
 
 
 def happenings(event: ChassisEvent, slot: int | None) -> list[RedfishEvent]:
-    """The messages that a chassis event is worth; ``slot`` is the device's."""
+    """Return the messages that a chassis event is worth; ``slot`` is the device's."""
     fields = event.fields
     device = str(fields.get("device", ""))
     port = "" if slot is None else uris.downstream(slot)
@@ -102,14 +103,14 @@ def _moved(device: str, old: str | None, new: str | None, cause: str, port: str)
 
 
 def of_task(name: str, task: Task) -> RedfishEvent:
-    """A task that started or ended."""
+    """Return a task that started or ended."""
     severity = "Warning" if name in ("TaskAborted", "TaskCancelled") else "OK"
     text = f"Task {task.id} ({task.started.name}): {task.state}."
     return RedfishEvent(f"{TASK}.{name}", text, (task.id,), severity, f"{uris.TASKS}/{task.id}", "Task")
 
 
 def touched(event: ChassisEvent, hosts: dict[str, str | None]) -> list[str]:
-    """The resources whose tags a chassis event must change, also where they soon look as they did before."""
+    """Return the resources whose tags a chassis event must change, also where they soon look as they did before."""
     fields = event.fields
     device = fields.get("device")
     if event.event not in ("table-changed", "uuid-changed", "link-up", "link-down") or device is None:

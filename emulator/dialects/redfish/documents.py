@@ -37,7 +37,7 @@ ALLOW = {"Allow": "GET, HEAD"}
 
 
 def document(method: str, path: str, routes: Sequence[RedfishRoute]) -> PreparedReply | None:
-    """The reply about one of those documents of a service with these routes; None for any other path.
+    """Return the reply about one of those documents of a service with these routes; None for any other path.
 
     Raises RedfishError: 405.
     """

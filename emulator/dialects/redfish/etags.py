@@ -15,20 +15,20 @@ VOLATILE = frozenset(
 
 
 def etag(body: Mapping[str, Any], revision: int) -> str:
-    """The strong tag of a body, quotes included."""
+    """Return the strong tag of a body, quotes included."""
     stable = {name: value for name, value in body.items() if name not in VOLATILE}
     text = json.dumps([revision, stable], separators=(",", ":"), sort_keys=True)
     return f'"{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"'
 
 
 def matches(header: str, tag: str) -> bool:
-    """Whether a list of tags (``*`` for any) names this one by weak comparison (RFC 9110 section 8.8.3.2)."""
+    """Return whether a list of tags (``*`` for any) names this one by weak comparison (RFC 9110 section 8.8.3.2)."""
     named = [each.strip().removeprefix("W/") for each in header.split(",")]
     return "*" in named or tag in named
 
 
 def is_same(header: str, tag: str) -> bool:
-    """The same by strong comparison: a weak tag is never the same as another."""
+    """Return the same by strong comparison: a weak tag is never the same as another."""
     named = [each.strip() for each in header.split(",")]
     return "*" in named or tag in named
 
@@ -43,8 +43,8 @@ def check(headers: Mapping[str, str], tag: str) -> None:
 
 
 def is_current(headers: Mapping[str, str], tag: str) -> bool:
-    """Whether a read with this tag has something to answer that its client does not have: ``If-Match`` comes first
-    (RFC 9110 section 13.2.2).
+    """Return whether a read with this tag has something to answer that its client does not have: ``If-Match`` comes
+    first (RFC 9110 section 13.2.2).
 
     Raises RedfishError: 412, where the client wants another state of the resource than this one.
     """

@@ -31,7 +31,7 @@ class RedfishEvent(Struct, frozen=True):
     kind: str
 
     def record(self, number: int, at: str) -> dict[str, Any]:
-        """One member of ``Events``."""
+        """Return one member of ``Events``."""
         return {
             "EventId": str(number),
             "EventTimestamp": at,
@@ -69,7 +69,7 @@ class EventSubscription(Struct):
     waiting: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT))
 
     def wants(self, published: RedfishEvent) -> bool:
-        """Whether its filters let an event through."""
+        """Return whether its filters let an event through."""
         prefix = published.message_id.partition(".")[0]
         short = f"{prefix}.{published.message_id.rpartition('.')[2]}"
         named: dict[str, tuple[str, ...]] = {
@@ -98,7 +98,7 @@ FILTERED = frozenset({"EventFormatType", "MessageId", "OriginResource", "Registr
 
 
 def _filtered(published: RedfishEvent, prefix: str) -> dict[str, str]:
-    """The event as such a filter sees it."""
+    """Return the event as such a filter sees it."""
     return {
         "EventFormatType": "Event",
         "MessageId": published.message_id,
@@ -119,7 +119,7 @@ class Hub:
         self._kept: deque[tuple[int, RedfishEvent, dict[str, Any]]] = deque(maxlen=KEPT)
 
     def subscribe(self, protocol: str, **fields: Any) -> EventSubscription:
-        """One more destination."""
+        """Return one more destination."""
         self._made += 1
         made = EventSubscription(str(self._made), protocol, **fields)
         self.subscriptions[made.id] = made
@@ -157,5 +157,5 @@ def _payload(subscription: EventSubscription, number: int, records: Sequence[Map
 
 
 def chunk(number: int, payload: Mapping[str, Any]) -> bytes:
-    """One server-sent event."""
+    """Return one server-sent event."""
     return f"id: {number}\ndata: {json.dumps(payload, separators=(',', ':'))}\n\n".encode()

@@ -23,7 +23,7 @@ ABSENT = object()
 
 
 def parse_filter(text: str, allowed: frozenset[str] | None = None) -> Test:
-    """The test that a ``$filter`` describes, by any property or by those ``allowed``.
+    """Return the test that a ``$filter`` describes, by any property or by those ``allowed``.
 
     Raises ValueError where it cannot be read.
     """

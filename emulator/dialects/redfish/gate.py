@@ -24,7 +24,7 @@ LOGINS = frozenset({uris.SESSIONS, f"{uris.SESSIONS}/Members"})
 
 
 def identify(request: Request, path: str, accounts: Accounts, now_s: float) -> Requester:
-    """Who asks.
+    """Return who asks.
 
     Raises RedfishError: 401 where that must be known and is not; 403 for a password or a token over plain HTTP, unless
     the settings take them: what anybody could have read proves nothing.
@@ -77,7 +77,7 @@ def acceptable(request: Request, path: str) -> None:
 
 
 def _weight(weights: Mapping[str, float], *names: str) -> float | None:
-    """That of the first of these names that a header has, the most particular being first."""
+    """Return that of the first of these names that a header has, the most particular being first."""
     return next((weights[name] for name in names if name in weights), None)
 
 

@@ -80,7 +80,7 @@ class RedfishMessage(Struct, frozen=True):
     about: tuple[str, ...] = ()
 
     def render(self) -> dict[str, Any]:
-        """The message on the wire."""
+        """Return the message on the wire."""
         severity, text, resolution = BASE_MESSAGES[self.name]
         shown: dict[str, Any] = {
             "@odata.type": "#Message.v1_3_0.Message",
@@ -104,12 +104,12 @@ class RedfishError(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def body(self) -> dict[str, Any]:
-        """The extended error."""
+        """Return the extended error."""
         return error(self.messages)
 
 
 def fail(status: int, name: str, *args: object, about: Sequence[str] = ()) -> RedfishError:
-    """A refusal with one message."""
+    """Return a refusal with one message."""
     return RedfishError(status, (RedfishMessage(name, tuple(str(each) for each in args), tuple(about)),))
 
 

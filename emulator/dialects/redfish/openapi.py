@@ -14,7 +14,7 @@ _ARGUMENT = re.compile(r"\{(\w+)\}")
 
 
 def openapi(routes: Sequence[RedfishRoute], version: str) -> bytes:
-    """The document."""
+    """Return the document."""
     paths: dict[str, Any] = {}
     for route in routes:
         verbs = [verb.lower() for verb in route.allow().split(", ") if verb != "HEAD"]

@@ -22,7 +22,7 @@ TYPE, LIST, RANGE, FORM = (
 
 
 def text(value: Any) -> str | None:
-    """Any string of reasonable length."""
+    """Return any string of reasonable length."""
     if not isinstance(value, str):
         return TYPE
     return None if len(value) <= 1024 else FORM
@@ -34,7 +34,7 @@ def boolean(value: Any) -> str | None:
 
 
 def number(low: int, high: int) -> Check:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
 
     def judge(value: Any) -> str | None:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -45,7 +45,7 @@ def number(low: int, high: int) -> Check:
 
 
 def one_of(*allowed: Any) -> Check:
-    """One of a few values."""
+    """Return one of a few values."""
 
     def judge(value: Any) -> str | None:
         if not any(isinstance(value, type(each)) for each in allowed):
@@ -56,14 +56,14 @@ def one_of(*allowed: Any) -> Check:
 
 
 def texts(value: Any) -> str | None:
-    """A list of strings; null takes an element away, ``{}`` leaves it as it is."""
+    """Return a list of strings; null takes an element away, ``{}`` leaves it as it is."""
     if not isinstance(value, list):
         return TYPE
     return None if all(each is None or each == {} or isinstance(each, str) for each in value) else TYPE
 
 
 def links(key: str) -> Check:
-    """A list of references, each an object with that key."""
+    """Return a list of references, each an object with that key."""
 
     def judge(value: Any) -> str | None:
         if not isinstance(value, list):
@@ -76,7 +76,7 @@ def links(key: str) -> Check:
 def sift(
     asked: Mapping[str, Any], rules: Rules, shown: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[RedfishMessage]]:
-    """What of a PATCH can be done, and a message about each property that cannot.
+    """Return what of a PATCH can be done, and a message about each property that cannot.
 
     ``shown`` is the resource as it is: a property in it that has no rule is read-only, any other unknown.
     Raises RedfishError (400) where nothing is asked or nothing of it can be done.
@@ -136,7 +136,7 @@ def _brief(value: Any) -> str:
 
 
 def merge(shown: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A body with written properties laid over it."""
+    """Return a body with written properties laid over it."""
     merged = dict(shown)
     for name, value in changes.items():
         under = merged.get(name)

@@ -37,7 +37,7 @@ Reader = Callable[[str], Mapping[str, Any] | None]
 
 
 def shape(body: Mapping[str, Any], query: Mapping[str, str], read: Reader, page: int) -> dict[str, Any]:
-    """A resource's body as the query wants it; ``page`` is how many members a collection shows at a time.
+    """Return a resource's body as the query wants it; ``page`` is how many members a collection shows at a time.
 
     Raises RedfishError: 501 for an unknown ``$`` parameter, 400 for a value that cannot be used.
     """
@@ -117,7 +117,7 @@ class _Expansion:
         self._done = 0
 
     def run(self, body: dict[str, Any], text: str) -> dict[str, Any]:
-        """The body with its links expanded.
+        """Return the body with its links expanded.
 
         Raises RedfishError: 400.
         """
@@ -156,14 +156,15 @@ _Place = tuple[Any, Any]
 
 
 def _copied(value: Any) -> Any:
-    """The same in objects and lists of its own."""
+    """Return the same in objects and lists of its own."""
     if isinstance(value, Mapping):
         return {name: _copied(each) for name, each in value.items()}
     return [_copied(each) for each in value] if isinstance(value, list) else value
 
 
 def _places(holder: Any, which: str, *, linked: bool) -> Iterator[_Place]:
-    """Where links to other resources stand that ``which`` (``*``, ``.`` or ``~``) wants expanded, in their order."""
+    """Yield where links to other resources stand that ``which`` (``*``, ``.`` or ``~``) wants expanded, in their
+    order."""
     entries = holder.items() if isinstance(holder, dict) else enumerate(holder)
     for key, value in entries:
         within = linked or key == "Links"

@@ -23,7 +23,7 @@ class RenderedReplies:
         self._replies.clear()
 
     def get(self, path: str) -> tuple[Response, str] | None:
-        """The reply that is still true, with its tag."""
+        """Return the reply that is still true, with its tag."""
         is_same = self._rows is self._box.shown() and self._pending == self._box.pending()
         if not (is_same and self._divisions == self._box.telemetry.divisions):
             self.changed()

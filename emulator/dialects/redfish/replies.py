@@ -23,7 +23,7 @@ class PreparedReply(Struct, frozen=True):
 
 
 def dress(reply: PreparedReply, *, head: bool) -> Response:
-    """The reply on the wire; to HEAD all of it but the body."""
+    """Return the reply on the wire; to HEAD all of it but the body."""
     headers = {"OData-Version": "4.0", "Cache-Control": "no-cache"}
     content = b""
     if isinstance(reply.body, bytes):

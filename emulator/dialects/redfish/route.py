@@ -28,7 +28,7 @@ class Requester(Struct, frozen=True):
     session: Session | None = None
 
     def may(self, privilege: str) -> bool:
-        """Whether the account has the privilege."""
+        """Return whether the account has the privilege."""
         return self.account is not None and self.account.may(privilege)
 
 
@@ -81,7 +81,7 @@ class RedfishRoute(Struct, frozen=True):
     listing: bool = False
 
     def allow(self) -> str:
-        """The ``Allow`` header."""
+        """Return the ``Allow`` header."""
         verbs = ["GET", "HEAD"]
         verbs += ["PATCH"] if self.rules else []
         verbs += ["POST"] if self.post else []
@@ -90,7 +90,7 @@ class RedfishRoute(Struct, frozen=True):
 
 
 def resource(schema: str, uri: str, name: str, **fields: Any) -> Body:
-    """A resource's body; its ID is the last segment of its URI unless given."""
+    """Return a resource's body; its ID is the last segment of its URI unless given."""
     start: Body = {
         "@odata.id": uri,
         "@odata.type": odata_type(schema),
@@ -101,7 +101,7 @@ def resource(schema: str, uri: str, name: str, **fields: Any) -> Body:
 
 
 def collection(schema: str, uri: str, name: str, members: Sequence[str]) -> Body:
-    """A collection of resources, by their URIs."""
+    """Return a collection of resources, by their URIs."""
     return {
         "@odata.id": uri,
         "@odata.type": odata_type(f"{schema}Collection"),
@@ -112,7 +112,7 @@ def collection(schema: str, uri: str, name: str, members: Sequence[str]) -> Body
 
 
 def links(uris: Sequence[str], name: str) -> Body:
-    """A list of references with its count."""
+    """Return a list of references with its count."""
     return {name: [ref(uri) for uri in uris], f"{name}@odata.count": len(uris)}
 
 
@@ -131,7 +131,7 @@ class RouteTree:
             node["/"] = route
 
     def find(self, path: str) -> tuple[RedfishRoute, tuple[str, ...]] | None:
-        """The route of a path and the path's arguments."""
+        """Return the route of a path and the path's arguments."""
         node, args = self._root, []
         for segment in _segments(path):
             if segment in node and segment not in ("{}", "/"):

@@ -106,6 +106,6 @@ def odata_type(schema: str) -> str:
 
 
 def described_by(body: Mapping[str, object]) -> str | None:
-    """The ``Link`` header of a resource: where its JSON schema is published."""
+    """Return the ``Link`` header of a resource: where its JSON schema is published."""
     kind = str(body.get("@odata.type", "")).lstrip("#").rpartition(".")[0]
     return f"<{SCHEMA_URL}/{kind}.json>; rel=describedby" if kind else None

@@ -63,7 +63,7 @@ class RedfishFace:
             return self._ready(request, now_s, PreparedReply(failure.status, failure.body(), failure.headers))
 
     def finish(self, pending: Pending, now_s: float) -> Response | Dropped:
-        """The answer."""
+        """Return the answer."""
         if pending.operation is None:
             assert pending.reply is not None
             return pending.reply
@@ -117,7 +117,7 @@ class RedfishFace:
         return RedfishView(self.state, rows, now_s)
 
     def _body(self, view: RedfishView, path: str) -> Body | None:
-        """A resource as it is, written properties and tag included; None if there is none."""
+        """Return a resource as it is, written properties and tag included; None if there is none."""
         path = path.rstrip("/")
         found = self._tree.find(path)
         body = None if found is None else found[0].read(view, *found[1])
@@ -145,7 +145,7 @@ class RedfishFace:
         return self._ready(request, now_s, self._shown(request, route, path, view))
 
     def _kept(self, request: Request, route: RedfishRoute, path: str, now_s: float) -> Response:
-        """The reply to a plain GET: the one of last time, where nothing has changed since."""
+        """Return the reply to a plain GET: the one of last time, where nothing has changed since."""
         kept = self.state.rendered.get(path)
         if kept is None:
             view = self._view(self._box.rows(now_s), now_s)
@@ -255,7 +255,7 @@ class RedfishFace:
 
 
 def _json(request: Request) -> dict[str, Any]:
-    """The body of a write; an action may have none.
+    """Return the body of a write; an action may have none.
 
     Raises RedfishError: 400, 413, 415.
     """

@@ -25,7 +25,7 @@ LOG_KEPT = 1000
 
 
 def service_uuid(spec: ChassisSpec) -> str:
-    """The UUID of a chassis' service, the same at each start."""
+    """Return the UUID of a chassis' service, the same at each start."""
     return str(uuid5(NAMESPACE_DNS, f"{spec.name}.{spec.index}.chassis"))
 
 
@@ -150,11 +150,11 @@ class RedfishView:
         return self.state.box.spec.ports
 
     def row(self, device: str) -> DeviceRow | None:
-        """One device's row."""
+        """Return one device's row."""
         return next((row for row in self.rows if row.device == device), None)
 
     def on(self, port: str) -> list[DeviceRow]:
-        """The devices on a host port."""
+        """Return the devices on a host port."""
         return [row for row in self.rows if row.port == port]
 
     def hosts(self) -> dict[str, str]:
@@ -166,11 +166,11 @@ class RedfishView:
         return found
 
     def host(self, name: str) -> HostSpec:
-        """A server that is cabled, as the hardware file has it; one like any other where none is known."""
+        """Return a server that is cabled, as the hardware file has it; one like any other where none is known."""
         return self.state.settings.hosts.get(name) or HostSpec(name)
 
     def of_host(self, host: str) -> list[DeviceRow]:
-        """The devices on any of a host's ports."""
+        """Return the devices on any of a host's ports."""
         return [row for row in self.rows if row.port is not None and self.ports.get(row.port) == host]
 
     def pending(self) -> Mapping[str, OperationKind]:
@@ -178,11 +178,11 @@ class RedfishView:
         return self.state.box.pending()
 
     def slot(self, device: str) -> int:
-        """The slot that a device is in."""
+        """Return the slot that a device is in."""
         return self.state.slots[device]
 
     def device_in(self, slot: int) -> str | None:
-        """The device in a slot."""
+        """Return the device in a slot."""
         return next((device for device, at in self.state.slots.items() if at == slot), None)
 
     def stamp(self) -> str:
@@ -190,5 +190,5 @@ class RedfishView:
         return self.state.stamp(self.now_s)
 
     def device_uri(self, device: str) -> str:
-        """The PCIe device."""
+        """Return the PCIe device."""
         return f"{uris.chassis(self.name)}/PCIeDevices/{device}"

@@ -57,7 +57,8 @@ class RedfishSettings(Struct, frozen=True):
 
 
 def without_a_wire(name: str, password: str | None = None) -> RedfishSettings:
-    """For use in process, where nobody can listen: tokens (and a password, if none is given) follow from the name."""
+    """Return it for use in process, where nobody can listen: tokens (and a password, if none is given) follow from the
+    name."""
     rng = random.Random(f"redfish/{name}")
 
     def secret() -> str:

@@ -67,7 +67,7 @@ class Task(Struct):
         return "Exception" if self.failure else "Completed"
 
     def percent(self, now_s: float) -> int:
-        """How far it is, by the time that its operations will take."""
+        """Return how far it is, by the time that its operations will take."""
         if self.ended_s is not None:
             return 100
         due_s = max(operation.due_s for operation in self.started.operations)
@@ -89,7 +89,7 @@ class TaskList:
         self.tasks: dict[str, Task] = {}
 
     def open(self, started: Started, now_s: float, *, payload: Mapping[str, Any], owner: str) -> Task:
-        """A task for operations that run."""
+        """Return a task for operations that run."""
         self._made += 1
         task = Task(str(self._made), started, now_s, payload, owner)
         self.tasks[task.id] = task
@@ -127,7 +127,7 @@ class TaskList:
 
 
 def failure_of(operation: Operation) -> RedfishError | None:
-    """What went wrong with a settled operation, as the reply of its own; None if the chassis says all is well.
+    """Return what went wrong with a settled operation, as the reply of its own; None if the chassis says all is well.
 
     A chassis that lies says so here: a 500 although the device was attached, or nothing although it was not.
     """

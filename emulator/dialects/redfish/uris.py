@@ -23,60 +23,60 @@ UPDATE = f"{ROOT}/UpdateService"
 
 
 def ref(uri: str) -> dict[str, str]:
-    """A reference to a resource."""
+    """Return a reference to a resource."""
     return {"@odata.id": uri}
 
 
 def zone(port: str) -> str:
-    """The zone of a host port."""
+    """Return the zone of a host port."""
     return f"{FABRIC}/Zones/{port}"
 
 
 def endpoint(name: str) -> str:
-    """An endpoint: a device's ID, or ``host_endpoint``."""
+    """Return an endpoint: a device's ID, or ``host_endpoint``."""
     return f"{FABRIC}/Endpoints/{name}"
 
 
 def host_endpoint(port: str) -> str:
-    """The name of a host port's endpoint, as H3's dialect has it: ``hostport2_H1``."""
+    """Return the name of a host port's endpoint, as H3's dialect has it: ``hostport2_H1``."""
     return f"hostport{port}_H1"
 
 
 def upstream(port: str) -> str:
-    """The name of a host port's switch port."""
+    """Return the name of a host port's switch port."""
     return f"Host{port}"
 
 
 def downstream(slot: int) -> str:
-    """The name of a slot's switch port."""
+    """Return the name of a slot's switch port."""
     return f"Slot{slot}"
 
 
 def switch_port(name: str) -> str:
-    """A port of the switch."""
+    """Return a port of the switch."""
     return f"{SWITCH}/Ports/{name}"
 
 
 def chassis(name: str) -> str:
-    """The enclosure."""
+    """Return the enclosure."""
     return f"{CHASSIS}/{name}"
 
 
 def baseboard(name: str) -> str:
-    """The board in the enclosure that carries switch and slots."""
+    """Return the board in the enclosure that carries switch and slots."""
     return f"{CHASSIS}/{name}-Baseboard"
 
 
 def block(name: str) -> str:
-    """A resource block."""
+    """Return a resource block."""
     return f"{BLOCKS}/{name}"
 
 
 def system(name: str) -> str:
-    """A computer system."""
+    """Return a computer system."""
     return f"{SYSTEMS}/{name}"
 
 
 def tail(uri: str) -> str:
-    """The last segment."""
+    """Return the last segment."""
     return uri.rstrip("/").rpartition("/")[2]

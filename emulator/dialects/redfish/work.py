@@ -26,7 +26,7 @@ class StartedWork:
         self._box, self._world, self._request, self._call = box, state, request, call
 
     def pending(self, started: Started, now_s: float, finish: Finish) -> Pending:
-        """How the request is answered.
+        """Return how the request is answered.
 
         A fault that has no words in a task (a dropped connection, a time-out, an HTTP error) strikes the request
         itself: it waits for the operation as it does in the other dialects.
@@ -85,7 +85,7 @@ def accepted(task: Task, state: ServiceState) -> PreparedReply:
 
 
 def reply_of(done: Done | RedfishError | PreparedReply) -> PreparedReply:
-    """A handler's reply."""
+    """Return a handler's reply."""
     if isinstance(done, PreparedReply):
         return done
     if isinstance(done, RedfishError):

@@ -48,7 +48,7 @@ class BlockingFault(Protocol):
     """A fault that keeps a layer from coming up."""
 
     def cuts(self, function: Function, arrow: str) -> bool:
-        """Whether the fault keeps this device from crossing this arrow now."""
+        """Return whether the fault keeps this device from crossing this arrow now."""
         ...
 
 

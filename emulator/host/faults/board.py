@@ -141,7 +141,7 @@ class HostFaults:
             raise ValueError(f"fault {fault.kind}: device {device!r}: {self._host.spec.name} is cabled to {shown}")
 
     def listed(self) -> list[dict[str, Any]]:
-        """What is in place, as a chassis lists its own."""
+        """Return what is in place, as a chassis lists its own."""
         return [
             {**described(armed), "spec": parameters(armed), **ending(armed, self._host.now_s)} for armed in self._armed
         ]
@@ -161,7 +161,7 @@ class HostFaults:
         self._host.settle(now_s)
 
     def cuts(self, function: Function, arrow: str) -> bool:
-        """Whether a fault keeps that layer from coming up."""
+        """Return whether a fault keeps that layer from coming up."""
         for armed in self._armed:
             fault = armed.fault
             if not isinstance(fault, BlockingFault) or not self._admits(armed, function, arrow):
@@ -172,7 +172,7 @@ class HostFaults:
         return False
 
     def delay(self, function: Function, arrow: str) -> float:
-        """Seconds that faults add to that layer's coming up."""
+        """Return seconds that faults add to that layer's coming up."""
         total_s = 0.0
         for armed in self._armed:
             if isinstance(armed.fault, DelayingFault) and self._admits(armed, function, arrow):

@@ -25,7 +25,7 @@ class LayerCut:
     grace_s: ClassVar[float] = float("inf")
 
     def cuts(self, function: Function, arrow: str) -> bool:
-        """Its own arrow."""
+        """Return its own arrow."""
         return arrow == self.arrow
 
     def undo(self, bench: HostHandle) -> None:
@@ -51,7 +51,7 @@ class LayerSlow:
         return self.delay_s
 
     def slows(self, function: Function, arrow: str) -> float:
-        """On its own arrow."""
+        """Return it on its own arrow."""
         return self.delay_s if arrow == self.arrow else 0.0
 
 
@@ -67,7 +67,7 @@ class DriverFails:
     grace_s: ClassVar[float] = float("inf")
 
     def cuts(self, function: Function, arrow: str) -> bool:
-        """Every bind."""
+        """Return every bind."""
         return arrow == "driver"
 
     def undo(self, bench: HostHandle) -> None:

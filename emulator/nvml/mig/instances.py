@@ -67,14 +67,14 @@ class MigState(Struct, frozen=True):
     made: int = 0
 
     def instance(self, instance: int) -> GpuInstance:
-        """The GPU instance of that ID. Raises NoInstanceError."""
+        """Return the GPU instance of that ID. Raises NoInstanceError."""
         for each in self.instances:
             if each.id == instance:
                 return each
         raise NoInstanceError(f"GPU instance {instance}: does not exist")
 
     def devices(self) -> tuple[tuple[GpuInstance, ComputeInstance], ...]:
-        """All compute instances with theirs, in the order in which programs number them."""
+        """Return all compute instances with theirs, in the order in which programs number them."""
         ordered = sorted(self.instances, key=lambda each: each.id)
         return tuple((each, one) for each in ordered for one in sorted(each.compute, key=lambda found: found.id))
 
@@ -87,7 +87,7 @@ NO_MIG = MigState()
 
 
 def room_for(state: MigState, table: MigTable, profile: MigProfile) -> tuple[int, ...]:
-    """The starts at which another GPU instance of a profile fits now."""
+    """Return the starts at which another GPU instance of a profile fits now."""
     if len(state.instances) >= table.most or _engines_taken(state, table, profile):
         return ()
     used = _used(state)
@@ -109,7 +109,7 @@ def _engines_taken(state: MigState, table: MigTable, profile: MigProfile) -> boo
 
 
 def remaining(state: MigState, table: MigTable, profile: MigProfile) -> int:
-    """How many more GPU instances of a profile fit (nvmlDeviceGetGpuInstanceRemainingCapacity)."""
+    """Return how many more GPU instances of a profile fit (nvmlDeviceGetGpuInstanceRemainingCapacity)."""
     count = 0
     while count < profile.count and (starts := room_for(state, table, profile)):
         state = _placed(state, table, profile, _best(state, table, profile, starts))
@@ -118,7 +118,7 @@ def remaining(state: MigState, table: MigTable, profile: MigProfile) -> int:
 
 
 def created(state: MigState, table: MigTable, profile_id: int, start: int | None = None) -> MigState:
-    """The state with one more GPU instance, the last of ``instances``.
+    """Return the state with one more GPU instance, the last of ``instances``.
 
     Raises UnknownProfileError, NoRoomError.
     """
@@ -142,15 +142,15 @@ def _used(state: MigState) -> set[int]:
 
 
 def _best(state: MigState, table: MigTable, profile: MigProfile, starts: tuple[int, ...]) -> int:
-    """Where the halves, quarters and eighths around it have the fewest free places; the first of several."""
+    """Return where the halves, quarters and eighths around it have the fewest free places; the first of several."""
     used, smallest = _used(state), min(table.profiles, key=lambda each: (each.slices, each.size))
     free = [place for place in smallest.starts if place not in used]
     return min(starts, key=lambda start: _left(start, profile.size, table.units, free))
 
 
 def _left(start: int, span: int, most: int, free: list[int]) -> tuple[int, ...]:
-    """How many of the free places are in the part of that span around a start, in the part twice as large, and so on;
-    then the start."""
+    """Return how many of the free places are in the part of that span around a start, in the part twice as large, and
+    so on; then the start."""
     counts = []
     while span <= most:
         counts.append(sum(start // span * span <= place < (start // span + 1) * span for place in free))
@@ -159,7 +159,7 @@ def _left(start: int, span: int, most: int, free: list[int]) -> tuple[int, ...]:
 
 
 def destroyed(state: MigState, instance: int) -> MigState:
-    """The state without a GPU instance. Raises NoInstanceError, InstanceInUseError."""
+    """Return the state without a GPU instance. Raises NoInstanceError, InstanceInUseError."""
     found = state.instance(instance)
     if found.compute:
         raise InstanceInUseError(f"GPU instance {instance}: has compute instances")
@@ -167,7 +167,7 @@ def destroyed(state: MigState, instance: int) -> MigState:
 
 
 def compute_room(instance: GpuInstance, profile: MigComputeProfile) -> tuple[int, ...]:
-    """The starts at which another compute instance of a profile fits now."""
+    """Return the starts at which another compute instance of a profile fits now."""
     used = _compute_used(instance)
     return tuple(start for start in profile.starts if not used & set(range(start, start + profile.slices)))
 
@@ -179,7 +179,7 @@ def _compute_used(instance: GpuInstance) -> set[int]:
 def compute_created(
     state: MigState, table: MigTable, gpu_uuid: str, instance: int, profile_id: int, start: int | None = None
 ) -> MigState:
-    """The state with one more compute instance, the last of its GPU instance's.
+    """Return the state with one more compute instance, the last of its GPU instance's.
 
     Raises NoInstanceError, UnknownProfileError, NoRoomError.
     """
@@ -202,7 +202,7 @@ def compute_created(
 
 
 def compute_destroyed(state: MigState, instance: int, compute: int) -> MigState:
-    """The state without a compute instance. Raises NoInstanceError."""
+    """Return the state without a compute instance. Raises NoInstanceError."""
     found = state.instance(instance)
     kept = tuple(each for each in found.compute if each.id != compute)
     if len(kept) == len(found.compute):
@@ -216,5 +216,5 @@ def _with(state: MigState, instance: GpuInstance) -> MigState:
 
 
 def mig_uuid(gpu_uuid: str, instance: int, compute: int) -> str:
-    """The UUID of a MIG device: of version 5 as the driver's, made of the GPU's UUID and the instances' IDs."""
+    """Return the UUID of a MIG device: of version 5 as the driver's, made of the GPU's UUID and the instances' IDs."""
     return f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, f'{gpu_uuid}/{instance}/{compute}')}"

@@ -19,7 +19,7 @@ Guide, "MIG with CUDA MPS")."""
 
 
 def table_lines(tables: Iterable[MigTable]) -> Iterator[str]:
-    """The profiles of each table, which are numbered from 0 in their order."""
+    """Yield the profiles of each table, which are numbered from 0 in their order."""
     for number, table in enumerate(tables):
         yield f"mig_table {number} {table.most}"
         for each in table.profiles:
@@ -35,7 +35,7 @@ def table_lines(tables: Iterable[MigTable]) -> Iterator[str]:
 
 
 def gpu_lines(state: MigState, table: MigTable, number: int) -> Iterator[str]:
-    """What a GPU has, whose model's table has that number."""
+    """Yield what a GPU has, whose model's table has that number."""
     yield f"mig_model {number}"
     if not (state.enabled or state.pending):
         return
@@ -58,7 +58,7 @@ def gpu_lines(state: MigState, table: MigTable, number: int) -> Iterator[str]:
 
 
 def idle_mib(table: MigTable, instance: GpuInstance) -> int:
-    """The memory of a GPU instance that is in use when nothing runs there."""
+    """Return the memory of a GPU instance that is in use when nothing runs there."""
     return IDLE_MIB * (instance.size // table.step)
 
 

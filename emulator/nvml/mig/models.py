@@ -125,5 +125,5 @@ MIG_TABLES: Mapping[str, MigTable] = MappingProxyType(
 
 
 def mig_table(profile: GpuProfile) -> MigTable | None:
-    """The table of a model; None where it has no MIG."""
+    """Return the table of a model; None where it has no MIG."""
     return MIG_TABLES.get(profile.name) if profile.mig_capable else None

@@ -63,12 +63,12 @@ class MigTable(Struct, frozen=True):
     counted_engines: bool = False
 
     def by_id(self, profile_id: int) -> MigProfile | None:
-        """The profile of that ID; None where there is none."""
+        """Return the profile of that ID; None where there is none."""
         return next((profile for profile in self.profiles if profile.id == profile_id), None)
 
 
 def compute_profiles(table: MigTable, profile: MigProfile) -> Iterator[MigComputeProfile]:
-    """What the multiprocessors of a GPU instance can be divided into, smallest first.
+    """Yield what the multiprocessors of a GPU instance can be divided into, smallest first.
 
     An instance that takes all of them has those that no smaller one can use, too.
     """
@@ -92,7 +92,7 @@ def compute_profiles(table: MigTable, profile: MigProfile) -> Iterator[MigComput
 
 
 def instance_id(table: MigTable, profile: MigProfile, start: int) -> int:
-    """The ID that a GPU instance of a profile gets at a placement.
+    """Return the ID that a GPU instance of a profile gets at a placement.
 
     IDs number the nodes of the tree of halves, level by level. On boards with seven slices, the half with three of
     them comes first, as ``nvidia-smi mig -lgi`` of an H100 (driver 570.169) lists.

@@ -23,8 +23,8 @@ def _check_available() -> None:
 
 
 def servers_of(session: ClusterSession, *, attended: bool = True, release: ClusterRelease = STANDARD) -> Servers:
-    """The session's etcd and kube-apiserver of each release, with and without service accounts: started once, emptied
-    between scenarios."""
+    """Return the session's etcd and kube-apiserver of each release, with and without service accounts: started once,
+    emptied between scenarios."""
     from mews.harness.clusters.control_plane.servers import Servers
 
     name = "control-plane" if attended else "unattended control-plane"
@@ -33,7 +33,7 @@ def servers_of(session: ClusterSession, *, attended: bool = True, release: Clust
 
 
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
-    """A running cluster for that request."""
+    """Return a running cluster for that request."""
     from mews.harness.clusters.control_plane.kubernetes import KubernetesControlPlane
     from mews.harness.clusters.embedded.opening import open_served
 

@@ -72,7 +72,7 @@ class KubernetesControlPlane:
         await self._metrics.open()
 
     def kube(self, actor: str) -> HttpKube:
-        """A client with the administrator's token, and the actor's name."""
+        """Return a client with the administrator's token, and the actor's name."""
         identity = self._servers.identity
         kube = HttpKube(
             self.url,
@@ -92,15 +92,15 @@ class KubernetesControlPlane:
         write_kubeconfig(path, server=server, user={"token": identity.token})
 
     def authority(self) -> str:
-        """The certificate that all of it shares."""
+        """Return the certificate that all of it shares."""
         return self._servers.identity.certificate.read_text(encoding="ascii")
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
-        """On loopback, each on a port of its own."""
+        """Return them on loopback, each on a port of its own."""
         return None if self._kubelets is None else self._kubelets.address(host)
 
     def kubelet_place(self, host: str) -> tuple[str, int] | None:
-        """The node's address is this machine's."""
+        """Return the node's address is this machine's."""
         return None
 
     def program(

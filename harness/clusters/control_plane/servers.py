@@ -28,7 +28,7 @@ _NAMES = ("etcd", "kube-apiserver")
 
 
 def _switches(release: ClusterRelease) -> list[str]:
-    """The options of a release's features and API versions."""
+    """Return the options of a release's features and API versions."""
     return [*feature_switch(release), *([f"--runtime-config={switched(release.runtime)}"] if release.runtime else [])]
 
 
@@ -167,7 +167,7 @@ class Servers:
             return False
 
     def _last_words(self) -> str:
-        """The last error that one of them told of, else the last line of any."""
+        """Return the last error that one of them told of, else the last line of any."""
         logs = {path.stem: path for path in (self.folder / f"{name}.log" for name in _NAMES) if path.exists()}
         output = [
             f"{name}: {line}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
-    """A running cluster for that request."""
+    """Return a running cluster for that request."""
     run = request.begin()
     if request.options.time == "virtual":
         from mews.harness.clusters.embedded.opening import open_in_process

@@ -47,7 +47,7 @@ class ChassisProcess:
         return self._process.ready_file
 
     async def start(self) -> dict[str, Any]:
-        """What the ready file says, once all of it serves.
+        """Return what the ready file says, once all of it serves.
 
         Raises RequirementError when it ends instead, or is not there in time.
         """
@@ -65,7 +65,7 @@ class ChassisProcess:
 
 
 def _same_ports(ready: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options by which it listens where it did: plain ports first, then those under TLS."""
+    """Return the options by which it listens where it did: plain ports first, then those under TLS."""
     urls = [url for faces in ready["chassis"].values() for url in faces.values()]
     first, *further = dict.fromkeys(sorted(urls, key=lambda url: url.partition(":")[0]))
     options = ["--listen", first.rpartition("/")[2]]

@@ -16,11 +16,11 @@ class JournaledCheckpoint:
         self._note = note
 
     def load(self) -> Checkpoint:
-        """The last one saved. Raises CheckpointError."""
+        """Return the last one saved. Raises CheckpointError."""
         return self._store.load()
 
     def text(self) -> str:
-        """The file as others read it. Raises OSError."""
+        """Return the file as others read it. Raises OSError."""
         return self._store.text()
 
     def save(self, checkpoint: Checkpoint) -> None:
@@ -37,5 +37,5 @@ class StoredCheckpoint:
         self._store = store
 
     async def read(self) -> str:
-        """Its text. Raises OSError."""
+        """Return its text. Raises OSError."""
         return self._store.text()

@@ -262,11 +262,11 @@ class EmbeddedCluster:
         return host
 
     async def artefacts(self) -> Mapping[str, str]:
-        """None: the records have all that our kubelets say."""
+        """Return None: the records have all that our kubelets say."""
         return {}
 
     def components(self) -> Sequence[str]:
-        """What can be killed and started."""
+        """Return what can be killed and started."""
         hosts = () if self.ports.host_server is None else (HOSTS,)
         return (*self._units, *(f"chassis/{spec.name}" for spec in self._inventory.chassis), *hosts)
 
@@ -332,19 +332,19 @@ class EmbeddedCluster:
         return name
 
     def metrics(self) -> Mapping[str, Any]:
-        """What the systems measured of themselves, over all incarnations of their components."""
+        """Return what the systems measured of themselves, over all incarnations of their components."""
         found: dict[str, Any] = {}
         for each in [each for each in self.systems if each.system.name not in self._exposed]:
             found |= each.system.measuring.measured(self._measures[each.system.name])
         return found
 
     def exposing(self) -> Sequence[str]:
-        """The systems whose measures ``exposition`` has."""
+        """Return the systems whose measures ``exposition`` has."""
         served = [each.system.name for each in self.systems if each.system.measuring.service]
         return (*self._exposed, *served)
 
     async def exposition(self, system: str) -> bytes:
-        """What the components of a system measure of themselves, in Prometheus' text form.
+        """Return what the components of a system measure of themselves, in Prometheus' text form.
 
         Raises ValueError for a system that exposes nothing, ConnectionError where what would is down.
         """
@@ -373,7 +373,7 @@ class EmbeddedCluster:
         return self._machines[node].api() if unit is not None and unit.running else None
 
     def ready(self) -> dict[str, Any]:
-        """Where other processes reach everything.
+        """Return where other processes reach everything.
 
         Raises RuntimeError in virtual time, where nothing can be reached.
         """
@@ -381,7 +381,7 @@ class EmbeddedCluster:
         return {**ready, "proxies": found} if (found := self._proxies.ready()) else ready
 
     def stalled(self, since_line: int) -> bool:
-        """Whether only rests are pending, and all that were when the journal last grew have gone round since."""
+        """Return whether only rests are pending, and all that were when the journal last grew have gone round since."""
         loop = asyncio.get_running_loop()
         if not isinstance(loop, VirtualLoop) or len(self.journal) > since_line:
             return False

@@ -98,13 +98,13 @@ class EmbeddedControlPlane:
             await self._kubelets.open(hosts)
 
     def authority(self) -> str | None:
-        """That of the certificates, if it serves TLS."""
+        """Return that of the certificates, if it serves TLS."""
         return None if self._certificates is None else self._certificates.server.authority.read_text(encoding="ascii")
 
     def kube(self, actor: str) -> HttpKube:
-        """An HTTP client of this process' own, with the administrator's token and the actor's name: by a socket in the
-        run's folder, which nobody else may enter. Each watch is a connection, and a handshake of TLS took both sides
-        4 ms: half a second of what a cluster needs to start."""
+        """Return an HTTP client of this process' own, with the administrator's token and the actor's name: by a socket
+        in the run's folder, which nobody else may enter. Each watch is a connection, and a handshake of TLS took both
+        sides 4 ms: half a second of what a cluster needs to start."""
         kube = HttpKube(
             self.url,
             token=self._token or None,
@@ -124,11 +124,11 @@ class EmbeddedControlPlane:
         write_kubeconfig(path, server=server, user={"token": self._token} if self._token else {})
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
-        """A node has an address of its own, which pods alone reach."""
+        """Return a node has an address of its own, which pods alone reach."""
         return None
 
     def kubelet_place(self, host: str) -> tuple[str, int] | None:
-        """Where that host's kubelet is asked over TLS; None without it."""
+        """Return where that host's kubelet is asked over TLS; None without it."""
         return None if self._kubelets is None else self._kubelets.address(host)
 
     def program(
@@ -139,8 +139,8 @@ class EmbeddedControlPlane:
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
     ) -> Program | None:
-        """All of it is ours, but for a scheduler with extenders, and what is asked for by the program's name: those are
-        Kubernetes' own where they are found."""
+        """Return all of it is ours, but for a scheduler with extenders, and what is asked for by the program's name:
+        those are Kubernetes' own where they are found."""
         own = self._folder / "admin.kubeconfig"
         asked_for = options.get("program")
         if component == "default-scheduler" and asked_for != "ours" and (extenders or asked_for == "kube-scheduler"):

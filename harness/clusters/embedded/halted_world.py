@@ -36,7 +36,7 @@ class StoppedPace(Pace):
         self._at_s = at_s
 
     def now(self) -> float:
-        """The same second for ever."""
+        """Return the same second for ever."""
         return self._at_s
 
 
@@ -99,7 +99,7 @@ class HaltedWorld:
         await asyncio.to_thread(self._hosts.start)
 
     def ready(self) -> dict[str, Any]:
-        """Where everything is, as ``mews up`` writes it."""
+        """Return where everything is, as ``mews up`` writes it."""
         assert self._api is not None and self._chassis is not None and self._hosts is not None, "it serves"
         chassis = self._chassis.ready()
         return {

@@ -27,7 +27,7 @@ class NodeHookSocket:
         return endpoint
 
     async def running(self) -> Sequence[RunningEnvironment]:
-        """The containers that run, with their environments."""
+        """Return the containers that run, with their environments."""
         return self._environments()
 
     async def kill(self) -> None:

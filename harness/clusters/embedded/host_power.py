@@ -27,7 +27,7 @@ class PoweredHosts:
         self._unlisten = journal.listen(self._on_line)
 
     def is_off(self, component: str) -> bool:
-        """Whether a component is of a host that is switched off."""
+        """Return whether a component is of a host that is switched off."""
         return component.partition("/")[2] in self._is_off
 
     def check_on(self, component: str) -> None:

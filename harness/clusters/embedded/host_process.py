@@ -38,7 +38,7 @@ class HostProcess:
         self._process = ServedProcess("mews.emulator.hostd.serve", folder, "hosts", env=env)
 
     async def start(self) -> dict[str, Any]:
-        """What the ready file says (``mews.emulator.hostd.serve``).
+        """Return what the ready file says (``mews.emulator.hostd.serve``).
 
         Raises RequirementError when it ends instead, or is not there in time.
         """

@@ -69,7 +69,7 @@ class InProcessHardware:
         self._host_feeds[event.host].on_event(event.event, event.fields)
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
-        """The chassis' dialect without a socket."""
+        """Return the chassis' dialect without a socket."""
         transport = self._fleet.transport(name, dialect, timeout_s=timeout_s)
         return client_of(dialect, transport, RedfishCredentials("admin", LOCAL_PASSWORD), patience_s=timeout_s)
 
@@ -82,11 +82,11 @@ class InProcessHardware:
         self._fleet.start(name)
 
     def files(self, host: str) -> FileTree:
-        """The host's files, as values."""
+        """Return the host's files, as values."""
         return self._hosts.tree(host)
 
     def driver(self, host: str) -> GpuDriver:
-        """The emulated driver itself."""
+        """Return the emulated driver itself."""
         return LocalDriver(self._hosts, host)
 
     def extras(self, host: str) -> ContainerExtras:
@@ -98,11 +98,11 @@ class InProcessHardware:
         return None
 
     def nvml(self, host: str, name: str) -> LocalNvml:
-        """The host's state, without a library."""
+        """Return the host's state, without a library."""
         return LocalNvml(self._hosts, host, name)
 
     def users(self, host: str) -> DeviceUsers:
-        """The host itself."""
+        """Return the host itself."""
         return LocalUsers(self._hosts, host)
 
     def lacks(self, requirement: str) -> str | None:
@@ -127,35 +127,35 @@ class InProcessKubelets:
         self._dra_health_states = {host.name: MemoryDraState() for host in hardware.hosts}
 
     def folder(self, host: str) -> LocalKubeletFolder:
-        """The node's folder."""
+        """Return the node's folder."""
         return self._folders[host]
 
     def checkpoint(self, host: str) -> MemoryCheckpoint:
-        """In memory; it outlives the kubelet."""
+        """Return it in memory; it outlives the kubelet."""
         return self._checkpoints[host]
 
     def dra(self, host: str) -> LocalDraNode:
-        """The node's drivers of dynamic resource allocation."""
+        """Return the node's drivers of dynamic resource allocation."""
         return self._dra[host]
 
     def dra_state(self, host: str) -> MemoryDraState:
-        """In memory; it outlives the kubelet."""
+        """Return it in memory; it outlives the kubelet."""
         return self._dra_states[host]
 
     def dra_health_state(self, host: str) -> MemoryDraState:
-        """In memory; it outlives the kubelet."""
+        """Return it in memory; it outlives the kubelet."""
         return self._dra_health_states[host]
 
     def dra_link(self, host: str) -> LocalDraLink:
-        """A link of one driver incarnation."""
+        """Return a link of one driver incarnation."""
         return self._dra[host].link()
 
     def pod_resources(self, host: str) -> LocalPodResources:
-        """The node's podresources."""
+        """Return the node's podresources."""
         return self._folders[host].pod_resources()
 
     async def serve_hooks(self, host: str, hooks: RuntimeHooks) -> Endpoint:
-        """Without a socket."""
+        """Return it without a socket."""
         return self._hooks[host].serve(hooks)
 
     def hooks(self, host: str) -> RuntimeHooks:
@@ -167,11 +167,11 @@ class InProcessKubelets:
         return None
 
     def network(self, number: int) -> str:
-        """As kind numbers its nodes."""
+        """Return it as kind numbers its nodes."""
         return f"10.244.{number}"
 
     def link(self, host: str) -> LocalLink:
-        """A link of one plugin incarnation."""
+        """Return a link of one plugin incarnation."""
         return self._folders[host].link()
 
     def bury(self, link: DevicePluginLink) -> None:
@@ -187,7 +187,7 @@ class InProcessServices(LocalServices):
         super().__init__(run.rng("services"))
 
     def place(self, service: str, path: str) -> dict[str, Any]:
-        """By its name."""
+        """Return them by its name."""
         return {"urlPrefix": f"http://{service}{path}"}
 
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
@@ -207,7 +207,7 @@ def in_process_ports(
     metrics: bool = False,
     release: ClusterRelease = STANDARD,
 ) -> ClusterPorts:
-    """The ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory.
+    """Return the ports of a cluster on the running virtual loop; the API server asks the kubelets of that directory.
     ``attended``: a controller makes the service accounts that pods need; ``metrics``: serve metrics.k8s.io;
     ``release``: which Kubernetes it is."""
     store = fresh_store(run.clock.now, run.rng("store"), attended=attended, release=release)

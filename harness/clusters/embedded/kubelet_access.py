@@ -28,7 +28,7 @@ class ReviewApi(Protocol):
     """The API, as far as it is asked here."""
 
     async def create(self, resource: Resource, obj: Object, /) -> Object:
-        """The answer to a review.
+        """Return the answer to a review.
 
         Raises ApiError, UnavailableError.
         """
@@ -44,7 +44,7 @@ class KubeletAccess:
         self._allowed: dict[tuple[str, ...], tuple[float, bool]] = {}
 
     async def refusal(self, request: web.BaseRequest, host: str) -> web.Response | None:
-        """What somebody is answered who may not ask this of that host's kubelet; None: they may.
+        """Return what somebody is answered who may not ask this of that host's kubelet; None: they may.
 
         Raises ApiError, UnavailableError where the API does not say.
         """
@@ -85,7 +85,7 @@ class KubeletAccess:
 
 
 def subresources(path: str) -> list[str]:
-    """Of nodes, any of which allows to ask for that path."""
+    """Return those of nodes, any of which allows to ask for that path."""
     first = path.lstrip("/").partition("/")[0]
     fine = [_FINE[first.lower()]] if first.lower() in _FINE else []
     return [*fine, _COARSE.get(first, "proxy")]

@@ -36,7 +36,7 @@ class KubeletServers:
             await listener.open(tls=self._context)
 
     def address(self, host: str) -> tuple[str, int] | None:
-        """Where that host's kubelet is asked."""
+        """Return where that host's kubelet is asked."""
         return self._listeners[host].address if host in self._listeners else None
 
     async def close(self) -> None:

@@ -20,7 +20,7 @@ class LateMeasures:
         self._waiting: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
 
     def exposition(self) -> bytes:
-        """All of it in Prometheus' text form."""
+        """Return all of it in Prometheus' text form."""
         return self._real().exposition()
 
     def __getattr__(self, name: str) -> Callable[..., None]:

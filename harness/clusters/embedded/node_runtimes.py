@@ -22,7 +22,8 @@ class NodeRuntimes:
         self._folder = folder
 
     def prepared(self, processes: ProcessesPort, host: str) -> Runtime:
-        """What runs containers as processes on that host, from images that are laid out where it has a driver root."""
+        """Return what runs containers as processes on that host, from images that are laid out where it has a driver
+        root."""
         reporting, root = self.reporting(processes.runtime, host), self._ports.hosts.driver_root(host)
         if root is None:
             return reporting
@@ -31,7 +32,7 @@ class NodeRuntimes:
         return runtime.OciRuntime(reporting, node_driver.NodeDriver(root), processes.scratch / "containers" / host)
 
     def engine(self, processes: ProcessesPort, host: str) -> EnginePort | None:
-        """What runs real images on that host, None where no image asks for it."""
+        """Return what runs real images on that host, None where no image asks for it."""
         found, root = processes.engine(host), self._ports.hosts.driver_root(host)
         if found is None:
             return None
@@ -41,13 +42,13 @@ class NodeRuntimes:
         return EnginePort(runtime.EditingRuntime(self.reporting(found.runtime, host), node), found.store)
 
     def reporting(self, runtime: Runtime, host: str) -> Runtime:
-        """That runtime, which tells the host which devices its containers use."""
+        """Return that runtime, which tells the host which devices its containers use."""
         pooled = [each.pooled.device_env for each in self._systems if each.pooled is not None]
         envs = tuple(dict.fromkeys(pooled)) or (DEVICE_ENV,)
         return ReportingRuntime(runtime, self._ports.hosts.users(host), envs, self._folder)
 
     def hooks(self, host: str) -> ContainerHooks | None:
-        """In the place of a CRI proxy, where a system of the stack answers it."""
+        """Return it in the place of a CRI proxy, where a system of the stack answers it."""
         for each in self._systems:
             policy = each.system.runtime_hooks(each.configuration).get(host)
             if policy is not None:

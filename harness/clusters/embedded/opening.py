@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedCluster:
-    """A cluster in this process, on the running virtual loop.
+    """Return a cluster in this process, on the running virtual loop.
 
     Raises ScenarioError for hardware or options that cannot be read.
     """
@@ -41,7 +41,7 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
 
 
 async def open_served(request: ClusterRequest, run: RunContext, control_plane: MakeControlPlane) -> EmbeddedCluster:
-    """A cluster that other processes can reach; its control plane is made in the cluster's own folder.
+    """Return a cluster that other processes can reach; its control plane is made in the cluster's own folder.
 
     Raises ScenarioError for hardware or options that cannot be read, RequirementError for what this machine lacks.
     """
@@ -77,9 +77,9 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
 
 
 def descriptors_of(nodes: int) -> int:
-    """How many files the process of so many nodes opens. Measured with devices announced: 220 for API and controllers,
-    and 40 for each node, whose kubelet and agents have connections and sockets of their own. A third more are for
-    clients."""
+    """Return how many files the process of so many nodes opens. Measured with devices announced: 220 for API and
+    controllers, and 40 for each node, whose kubelet and agents have connections and sockets of their own. A third more
+    are for clients."""
     return 320 + 50 * nodes
 
 

@@ -31,7 +31,7 @@ class ProgramProxies:
         self._proxies: dict[str, ApiProxy] = {}
 
     def kubeconfig(self, component: str) -> Path | None:
-        """Where that component's kubeconfig lies once a proxy stands between; None where none will."""
+        """Return where that component's kubeconfig lies once a proxy stands between; None where none will."""
         if self._processes is None or not self._wanted(component):
             return None
         return self._processes.scratch / "proxies" / f"{component.replace('/', '-')}.kubeconfig"
@@ -52,7 +52,8 @@ class ProgramProxies:
         self._proxies[component] = proxy
 
     def seen_by(self, component: str) -> tuple[dict[str, Any], str | None]:
-        """What ``ready`` says to that component, and whom it trusts as the API: the proxy, where one stands there."""
+        """Return what ``ready`` says to that component, and whom it trusts as the API: the proxy, where one stands
+        there."""
         assert self._processes is not None
         ready, authority = self._processes.ready(), self._processes.authority()
         self.stand_between(component)

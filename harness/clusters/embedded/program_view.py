@@ -37,7 +37,7 @@ class ProgramView(Struct, frozen=True):
 
 
 def program_view(ready: Mapping[str, Any], authority: str | None, folder: Path, host: str | None = None) -> ProgramView:
-    """Of a program on that node, or of one on none; ``folder`` takes its service account."""
+    """Return that of a program on that node, or of one on none; ``folder`` takes its service account."""
     env: dict[str, str] = {}
     mounts: list[tuple[Path, str]] = []
     if authority is not None:
@@ -57,7 +57,7 @@ def _token(kubeconfig: Path) -> str:
 
 
 def own_mounts(yours: Replacement, folder: Path, fill: Callable[[str], str]) -> Mounts:
-    """The files of ``mounts``, their placeholders filled in, below that folder.
+    """Return the files of ``mounts``, their placeholders filled in, below that folder.
 
     Raises RequirementError where nothing can be mounted, or a file cannot be read.
     """

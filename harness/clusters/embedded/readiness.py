@@ -81,8 +81,8 @@ async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, b
 
 
 async def _seen(kube: KubeApi, resource: Resource, namespace: str | None = None) -> AsyncIterator[Object]:
-    """The objects as they are and as they change, for ever: a real server ends a watch after a while, and one that is
-    out of connections for the moment accepts none."""
+    """Yield the objects as they are and as they change, for ever: a real server ends a watch after a while, and one
+    that is out of connections for the moment accepts none."""
     while True:
         try:
             async for event in kube.watch(resource, namespace=namespace, resource_version="0"):

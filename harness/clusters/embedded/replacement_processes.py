@@ -75,8 +75,8 @@ class ReplacementProcesses:
         return self._loaded
 
     def program(self, component: str, host: str | None = None, *, serves: bool = False) -> Program | None:
-        """The process or image in that component's place, if one is given; ``host``: of a component that each node
-        has; ``serves``: it is to listen on ``{port}``."""
+        """Return the process or image in that component's place, if one is given; ``host``: of a component that each
+        node has; ``serves``: it is to listen on ``{port}``."""
         yours = self._loaded.of(component)
         if yours is None or (yours.process is None and yours.image is None):
             return None
@@ -90,17 +90,17 @@ class ReplacementProcesses:
         return self._process(unit, argv, yours.env, places, name, host=host, yours=yours)
 
     def foreign(self, component: str, given: ForeignProgram) -> Program:
-        """The program that a component of a system is."""
+        """Return the program that a component of a system is."""
         places = {**self._places(None), **self._faces()}
         return self._process(component, given.argv, given.env, places, f"theirs-{component}")
 
     def first_objects(self, systems: Sequence[ConfiguredSystem]) -> list[dict[str, Any]]:
-        """What the systems have applied as the cluster comes up, their texts filled in."""
+        """Return what the systems have applied as the cluster comes up, their texts filled in."""
         found = [each for system in systems for each in system.system.objects(system.configuration)]
         return [filled(each, self._faces()) for each in found] if found else []
 
     def _faces(self) -> dict[str, str]:
-        """Where the chassis are in every dialect, and with which accounts."""
+        """Return where the chassis are in every dialect, and with which accounts."""
         ready = self._ports.needed_processes().ready()
         urls = {f"{name}:{face}": url for name, faces in ready["chassis"].items() for face, url in faces.items()}
         accounts = {face: each for face, each in ready["accounts"].items() if each}
@@ -150,7 +150,7 @@ class ReplacementProcesses:
         return make
 
     def objects(self) -> list[dict[str, Any]]:
-        """What all manifests hold, their texts filled in."""
+        """Return what all manifests hold, their texts filled in."""
         return [
             filled(document, self._places(None, self._stack.replace[component].system))
             for component, documents in self._loaded.documents().items()
@@ -158,7 +158,7 @@ class ReplacementProcesses:
         ]
 
     def extenders(self) -> list[dict[str, Any]]:
-        """The extenders' configuration, their ports filled in."""
+        """Return the extenders' configuration, their ports filled in."""
         return [
             filled(extender.config, {"port": str(self.port(number))})
             for number, extender in enumerate(self._stack.extenders)
@@ -175,13 +175,13 @@ class ReplacementProcesses:
         return self._process(f"extender/{number + 1}", argv, extender.env, places, f"extender-{number + 1}")
 
     def port(self, whose: int | str) -> int:
-        """A free port of loopback: an extender's, by its number, or that of a component with a service."""
+        """Return a free port of loopback: an extender's, by its number, or that of a component with a service."""
         if whose not in self._free_ports:
             self._free_ports[whose] = free_port()
         return self._free_ports[whose]
 
     def _places(self, host: str | None, system: str = "") -> dict[str, str]:
-        """What is filled in, for a component of that system ("": the cluster's own)."""
+        """Return what is filled in, for a component of that system ("": the cluster's own)."""
         processes = self._ports.needed_processes()
         ready, scratch = processes.ready(), processes.scratch
         chassis = {name: faces[self._dialect] for name, faces in ready["chassis"].items()}
@@ -203,8 +203,8 @@ class ReplacementProcesses:
 
 
 def _configurations(systems: Sequence[ConfiguredSystem], folder: Path, wanted: str) -> dict[str, str]:
-    """The systems' configuration files, by name; without a name that of the wanted system, else that of the first that
-    pools devices, else of the first."""
+    """Return the systems' configuration files, by name; without a name that of the wanted system, else that of the
+    first that pools devices, else of the first."""
     found: dict[str, str] = {}
     for configured in systems:
         name = configured.system.name

@@ -90,7 +90,7 @@ class ServedPorts:
         self._memory: RuntimeFolder | None = None
 
     def ports(self) -> ClusterPorts:
-        """All of them."""
+        """Return all of them."""
         from mews.harness.clusters.ports import ClusterPorts
 
         names = [host.name for host in self._hardware.hosts]
@@ -206,7 +206,7 @@ class ServedPorts:
         return filters_lacking()
 
     def _pod_network(self, control_plane: ControlPlane) -> PodNetwork | None:
-        """That of the pods that run as processes; None where this machine cannot give them one."""
+        """Return that of the pods that run as processes; None where this machine cannot give them one."""
         from mews.kube.emulated.controllers.service_names import TABLE
         from mews.kube.emulated.kubelet.node import KUBELET_PORT
         from mews.kube.emulated.kubelet.podnet.network import PodNetwork
@@ -228,7 +228,7 @@ class ServedPorts:
         return PodNetwork(table, self._run.rng("pod-network"))
 
     def engine(self, host: str) -> EnginePort | None:
-        """What runs real images on that host."""
+        """Return what runs real images on that host."""
         if self._engine is None:
             return None
         return self._engine.port(host, self._files_of(host))
@@ -259,7 +259,7 @@ class ServedPorts:
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
     ) -> Program | None:
-        """The real program in a component's place."""
+        """Return the real program in a component's place."""
         return self._control_plane.program(component, options, extenders=extenders, kubeconfig=kubeconfig)
 
     @property
@@ -268,11 +268,11 @@ class ServedPorts:
         return self._trust.certificates
 
     def authority(self) -> str | None:
-        """The certificates by which the API server is known."""
+        """Return the certificates by which the API server is known."""
         return self._control_plane.authority()
 
     def ready(self) -> dict[str, Any]:
-        """Where everything is, as ``mews up`` writes it."""
+        """Return where everything is, as ``mews up`` writes it."""
         return {
             "api": self._control_plane.url,
             "kubeconfig": str(self._kubeconfig),

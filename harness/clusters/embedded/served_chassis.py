@@ -77,7 +77,7 @@ class ServedChassis:
             await rest(0.05)
 
     def control(self) -> HttpHardwareControl:
-        """The back door of the running process.
+        """Return the back door of the running process.
 
         Raises RuntimeError while none runs.
         """
@@ -86,7 +86,7 @@ class ServedChassis:
         return self._control
 
     def client(self, name: str, dialect: str, *, timeout_s: float) -> ChassisApi:
-        """The chassis over HTTP."""
+        """Return the chassis over HTTP."""
         from mews.kube.chassis.dialects import client_of
         from mews.kube.chassis.http import HttpTransport
         from mews.kube.chassis.port import RedfishCredentials
@@ -112,7 +112,7 @@ class ServedChassis:
         await self.begin()
 
     def ready(self) -> dict[str, Any]:
-        """Where the chassis are reached: ``chassis``, ``control``, ``accounts`` of ready.json."""
+        """Return where the chassis are reached: ``chassis``, ``control``, ``accounts`` of ready.json."""
         return {
             "chassis": self._ready["chassis"],
             "control": self._ready["control"],

@@ -52,7 +52,7 @@ class ServedEngine:
         self._speed = speed
 
     def port(self, host: str, root: Path) -> EnginePort:
-        """For the kubelet of a host whose files lie below ``root``."""
+        """Return it for the kubelet of a host whose files lie below ``root``."""
         assert self._kube is not None, "the control plane is there before kubelets"
         runtime = EngineRuntime(
             self._engine,

@@ -101,7 +101,7 @@ class ServedHosts:
             await rest(0.05)
 
     def control(self) -> HttpHosts:
-        """The back door of the running process.
+        """Return the back door of the running process.
 
         Raises RuntimeError while none runs.
         """
@@ -115,11 +115,11 @@ class ServedHosts:
         return output
 
     def root(self, host: str) -> Path:
-        """The folder with the host's ``sys``, ``proc`` and ``dev``."""
+        """Return the folder with the host's ``sys``, ``proc`` and ``dev``."""
         return Path(self._ready["hosts"][host]["root"])
 
     def env(self, host: str) -> dict[str, str]:
-        """What a shell needs to see the host's GPUs."""
+        """Return what a shell needs to see the host's GPUs."""
         from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
 
         found = {"MEWS_HOST_ROOT": str(self.root(host))}
@@ -129,22 +129,22 @@ class ServedHosts:
         return found
 
     def driver_root(self, host: str) -> Path | None:
-        """The host's driver root; None without the library."""
+        """Return the host's driver root; None without the library."""
         found = self._ready["hosts"][host]["driver_root"]
         return None if found is None else Path(found)
 
     def files(self, host: str) -> FileTree:
-        """The host's files, where its process serves them."""
+        """Return the host's files, where its process serves them."""
         return FolderTree(self.root(host))
 
     def driver(self, host: str) -> GpuDriver | None:
-        """The host's nvidia-smi, a process per call."""
+        """Return the host's nvidia-smi, a process per call."""
         if self._ready["without_library"] is not None:
             return None
         return NvidiaSmi(str(Path(self._ready["hosts"][host]["nvml"]) / SMI))
 
     def extras(self, host: str) -> ContainerExtras:
-        """For every container with a device."""
+        """Return it for every container with a device."""
         if self._ready["without_library"] is not None:
             return ContainerExtras()
         from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
@@ -154,7 +154,8 @@ class ServedHosts:
         return ContainerExtras(envs=envs, mounts=(Mount(folder, folder, read_only=True),))
 
     def nvml(self, host: str, name: str) -> NvmlLibrary | None:
-        """The host's library, in this process: each host's is a file of its own, and so has a state of its own."""
+        """Return the host's library, in this process: each host's is a file of its own, and so has a state of its
+        own."""
         if self._ready["without_library"] is not None:
             return None
         folder = Path(self._ready["hosts"][host]["nvml"])
@@ -164,11 +165,11 @@ class ServedHosts:
         return NvmlLibrary(str(own))
 
     def users(self, host: str) -> DeviceUsers:
-        """Who tells this process which devices containers use."""
+        """Return who tells this process which devices containers use."""
         return self._users.of(host)
 
     def lacks(self, requirement: str) -> str | None:
-        """Why ``fuse`` or ``nvml`` cannot be had, None where they can."""
+        """Return why ``fuse`` or ``nvml`` cannot be had, None where they can."""
         reason: str | None = self._ready["without_fuse" if requirement == "fuse" else "without_library"]
         return reason
 
@@ -204,7 +205,7 @@ class ServedHardware:
         self._names = tuple(names)
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The device lookup tables."""
+        """Return the device lookup tables."""
         return await self._control().table()
 
     async def edit(self, chassis: str, device: str, port: str | None) -> None:
@@ -223,11 +224,11 @@ class ServedHardware:
             await self._control().clear(name)
 
     async def faults(self) -> dict[str, list[dict[str, Any]]]:
-        """What is in place, by chassis and host."""
+        """Return what is in place, by chassis and host."""
         return {**await self._control().faults(), **await self._hosts.control().faults()}
 
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """What every board shows now."""
+        """Return what every board shows now."""
         return await self._control().telemetry()
 
     async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:
@@ -240,7 +241,7 @@ class ServedHardware:
         await self._control().reset()
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
-        """What each host sees."""
+        """Return what each host sees."""
         return await self._hosts.control().view()
 
     async def host_fault(self, host: str, spec: Mapping[str, Any]) -> None:
@@ -248,7 +249,7 @@ class ServedHardware:
         await self._hosts.control().fault(host, spec)
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
-        """What an operator does there; a ``write`` goes into the very file."""
+        """Return what an operator does there; a ``write`` goes into the very file."""
         if action.get("do") != "write":
             return await self._hosts.control().operate(host, action, wait_s)
         path = str(action.get("path", ""))

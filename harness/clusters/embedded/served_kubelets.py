@@ -77,7 +77,7 @@ class ServedKubelets:
         self._pods: PodRange | None = None
 
     def node_folder(self, host: str) -> Path:
-        """The folder of one node."""
+        """Return the folder of one node."""
         return self._root / host
 
     def show_driver(self, host: str, root: Path) -> None:
@@ -89,7 +89,7 @@ class ServedKubelets:
         link.symlink_to(root)
 
     def ready(self, host: str) -> dict[str, str]:
-        """Where the sockets of one node lie, as ready.json has it."""
+        """Return where the sockets of one node lie, as ready.json has it."""
         node = self.node_folder(host)
         dra = {
             "plugins_registry": str(node / REGISTRY),
@@ -99,11 +99,11 @@ class ServedKubelets:
         return {"device_plugins": str(node / PLUGINS), "pod_resources": str(node / POD_RESOURCES), **dra}
 
     def folder(self, host: str) -> GrpcKubeletFolder:
-        """The node's plugin folder."""
+        """Return the node's plugin folder."""
         return self._folders[host]
 
     def checkpoint(self, host: str) -> FileCheckpoint:
-        """The file in the plugin folder, as on a real node."""
+        """Return the file in the plugin folder, as on a real node."""
         folder = self.node_folder(host) / PLUGINS
         folder.mkdir(parents=True, exist_ok=True)
         return FileCheckpoint(folder)
@@ -116,29 +116,29 @@ class ServedKubelets:
         )
 
     def dra_state(self, host: str) -> FileDraState:
-        """The file in the node's folder, as on a real node."""
+        """Return the file in the node's folder, as on a real node."""
         return FileDraState(self.node_folder(host))
 
     def dra_health_state(self, host: str) -> FileDraState:
-        """The file in the node's folder, as on a real node."""
+        """Return the file in the node's folder, as on a real node."""
         return FileDraState(self.node_folder(host), HEALTH_FILE_NAME)
 
     def dra_link(self, host: str) -> LocalDraLink:
-        """A link of one driver incarnation."""
+        """Return a link of one driver incarnation."""
         return self._dra[host].link()
 
     def pod_resources(self, host: str) -> GrpcPodResources:
-        """A client of the node's podresources socket."""
+        """Return a client of the node's podresources socket."""
         if host not in self._pod_resources:
             self._pod_resources[host] = GrpcPodResources(self.node_folder(host) / POD_RESOURCES / "kubelet.sock")
         return self._pod_resources[host]
 
     async def serve_hooks(self, host: str, hooks: RuntimeHooks) -> Endpoint:
-        """On a socket in the node's folder. Raises OSError."""
+        """Return it on a socket in the node's folder. Raises OSError."""
         return await serve_hooks(self._hook_path(host), hooks)
 
     def hooks(self, host: str) -> RuntimeHooks:
-        """A client of that socket."""
+        """Return a client of that socket."""
         if host not in self._hooks:
             self._hooks[host] = GrpcHooks(self._hook_path(host))
         return self._hooks[host]
@@ -147,7 +147,7 @@ class ServedKubelets:
         return self.node_folder(host) / HOOKS
 
     def address(self, host: str) -> tuple[str, int] | None:
-        """As the control plane says."""
+        """Return them as the control plane says."""
         return self._address(host)
 
     def network(self, number: int) -> str:
@@ -160,7 +160,7 @@ class ServedKubelets:
         return f"{self._pods.prefix}.{number}"
 
     def link(self, host: str) -> PluginLink:
-        """The folder as one plugin incarnation sees it."""
+        """Return the folder as one plugin incarnation sees it."""
         return PluginLink(self.node_folder(host) / PLUGINS)
 
     async def bury(self, link: DevicePluginLink) -> None:

@@ -18,7 +18,7 @@ from mews.own_files import append_own
 
 
 def with_scenario_folder(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment in which another process finds the modules that a scenario names as this one does."""
+    """Return the environment in which another process finds the modules that a scenario names as this one does."""
     there = registry.folder()
     if there is None:
         return dict(env)
@@ -44,7 +44,7 @@ class ServedProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, options: Sequence[str]) -> dict[str, Any]:
-        """What the ready file says, once all of it serves.
+        """Return what the ready file says, once all of it serves.
 
         Raises RequirementError when it ends instead, or is not there in time.
         """

@@ -32,16 +32,16 @@ class ServedServices:
         self._listeners: dict[str, HttpListener] = {}
 
     def port(self, service: str, fence: Fence) -> ServedServicePort:
-        """Where one incarnation of a component serves."""
+        """Return where one incarnation of a component serves."""
         self._url(service)  # its address is known from now on, whenever it listens
         return ServedServicePort(self, self._local.port(service, fence), service)
 
     def ready(self) -> dict[str, str]:
-        """Where each service listens once it is asked for, as ready.json says it."""
+        """Return where each service listens once it is asked for, as ready.json says it."""
         return {service: self._url(service) for service in sorted(self._sockets)}
 
     def _url(self, service: str) -> str:
-        """On a free port of loopback, the same for as long as the cluster lives."""
+        """Return it on a free port of loopback, the same for as long as the cluster lives."""
         if service not in self._sockets:
             # Bound now, so that nobody else gets the port; it listens once there is somebody to answer.
             self._sockets[service] = held_port()
@@ -49,17 +49,17 @@ class ServedServices:
         return f"{scheme}://{LOOPBACK}:{self._sockets[service].getsockname()[1]}"
 
     def place(self, service: str, path: str) -> dict[str, Any]:
-        """As an extender's entry says it; under TLS the certificates must be made by now."""
+        """Return them as an extender's entry says it; under TLS the certificates must be made by now."""
         made = self.files(service)
         authority = None if made is None else made.authority.read_text(encoding="ascii")
         return extender_place(f"{self._url(service)}{path}", authority, LOOPBACK)
 
     def client_config(self, service: str, path: str) -> dict[str, Any]:
-        """As a webhook's entry says it. Raises ValueError without TLS."""
+        """Return them as a webhook's entry says it. Raises ValueError without TLS."""
         return {"url": f"{self._url(service)}{path}", "caBundle": self._certificate(service).bundle()}
 
     def files(self, service: str) -> Certificates | None:
-        """The service's own, at first the run's: they may be replaced while it serves. None without TLS."""
+        """Return the service's own, at first the run's: they may be replaced while it serves. None without TLS."""
         if self._certificates is None:
             return None
         folder = self._certificates.authority.parent / f"service-{service}"
@@ -91,7 +91,7 @@ class ServedServices:
             self._certificate(service).renew()
 
     async def post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """For our scheduler, in process."""
+        """Return them for our scheduler, in process."""
         for service in self._sockets:
             if url.startswith(f"{self._url(service)}/"):
                 async with asyncio.timeout(POST_TIMEOUT_S):
@@ -148,5 +148,5 @@ class ServedServicePort:
         self._services.renew(self._service)
 
     def client_config(self, namespace: str, path: str) -> dict[str, Any]:
-        """By its address. Raises ValueError without TLS."""
+        """Return them by its address. Raises ValueError without TLS."""
         return self._services.client_config(self._service, path)

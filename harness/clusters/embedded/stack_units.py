@@ -94,7 +94,7 @@ class StackUnits:
     """What the containers of a host run with now."""
 
     def context(self, actor: str, fence: Fence) -> Context:
-        """What one incarnation of a component works with."""
+        """Return what one incarnation of a component works with."""
         log = logging.getLogger(f"mews.run.{actor}")
         return Context(
             fence.around(self.faults.around(actor, self.ports.kube(actor))), self.run.clock, self.run.rng(actor), log
@@ -116,7 +116,7 @@ class StackUnits:
     def _real(
         self, component: str, options: Mapping[str, Any], extenders: Sequence[Mapping[str, Any]] = ()
     ) -> Program | None:
-        """The program of Kubernetes in that component's place, behind a proxy where one is wanted."""
+        """Return the program of Kubernetes in that component's place, behind a proxy where one is wanted."""
         path = self.proxies.kubeconfig(component)
         real = self.ports.program(component, options, extenders=extenders, kubeconfig=path)
         if real is not None:
@@ -131,7 +131,7 @@ class StackUnits:
         return ControllerManager(context, self.run.pace, controllers=run, authority=authority, devices=devices)
 
     def units(self) -> list[Unit]:
-        """All of them, in the order in which they are started; those that a manifest brings are left out."""
+        """Return all of them, in the order in which they are started; those that a manifest brings are left out."""
         units = [Unit(name, self.run.journal, make) for name, make in self.replacements.extender_programs()]
         if self.scenario.stack.default_scheduler is not None:
             units += self._own_or(DEFAULT_SCHEDULER, self._default_scheduler)
@@ -162,7 +162,8 @@ class StackUnits:
     def _own_or(
         self, component: str, ours: Callable[[], Unit], host: str | None = None, *, service: str = ""
     ) -> list[Unit]:
-        """The unit of the user's program for a component, of ours without one; none where a manifest brings it."""
+        """Return the unit of the user's program for a component, of ours without one; none where a manifest brings
+        it."""
         if self.replacements.loaded.is_elsewhere(component):
             return []
         theirs = self.replacements.program(component, host, serves=bool(service))
@@ -173,7 +174,7 @@ class StackUnits:
         return [Unit(f"{component}/{host}" if host else component, self.run.journal, theirs)]
 
     def _restarted(self, name: str, program: Program) -> Unit:
-        """The unit of a program that its Deployment starts again when it ends."""
+        """Return the unit of a program that its Deployment starts again when it ends."""
         unit = Unit(name, self.run.journal, program)
         unit.revives = True
         return unit
@@ -187,7 +188,7 @@ class StackUnits:
         return make
 
     def _service(self, component: str, service: str, fence: Fence) -> ServicePort:
-        """Where one incarnation of a component serves; its requests may be paused."""
+        """Return where one incarnation of a component serves; its requests may be paused."""
         port = self.ports.services.port(service, fence)
         return PausableService(port, self.faults.gate(component), service)
 
@@ -203,7 +204,7 @@ class StackUnits:
         return Unit(name, self.run.journal, make)
 
     def _component_on(self, configured: ConfiguredSystem, component: Component, name: str, host: str) -> Unit:
-        """The component that this node has of its own."""
+        """Return the component that this node has of its own."""
         actor, parts = f"{name}/{host}", self.replacements.loaded.parts(name)
         links: list[DevicePluginLink] = []
         libraries: list[ReleasedNvml] = []
@@ -315,7 +316,7 @@ class StackUnits:
         return FolderProvisioner(context, VolumeFolders(processes.volumes))
 
     def _own_extenders(self) -> list[dict[str, Any]]:
-        """The extenders that the stack's systems bring, as kube-scheduler's configuration has them."""
+        """Return the extenders that the stack's systems bring, as kube-scheduler's configuration has them."""
         return [
             {**self.ports.services.place(each.service, each.path), **each.config}
             for configured in self.systems
@@ -331,8 +332,8 @@ class StackUnits:
 
 
 def default_profile(options: DefaultSchedulerOptions, devices: DeviceFeatures = DEFAULT_FEATURES) -> SchedulerProfile:
-    """The default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the KOD2 paper
-    says of it (section 5.2). ``devices``: what it honours in the allocation of resource claims."""
+    """Return the default scheduler's profile. ``scoring: random`` takes any node that fits, by the seed: what the KOD2
+    paper says of it (section 5.2). ``devices``: what it honours in the allocation of resource claims."""
     given = options.given()
     scoring = given.pop("scoring", "default")
     if "strategy" in given:

@@ -35,7 +35,7 @@ class RunTrust:
         return str(self._file) if self._written else None
 
     def process_options(self, plain: str) -> tuple[str, ...]:
-        """How the processes of chassis and hosts are told to serve; ``plain``: their option for plain HTTP."""
+        """Return how the processes of chassis and hosts are told to serve; ``plain``: their option for plain HTTP."""
         hosts = [word for name in self._serving.allow_hosts for word in ("--allow-host", name)]
         made = self.certificates
         if made is None:

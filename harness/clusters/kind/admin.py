@@ -67,7 +67,7 @@ class KindAdmin:
         await asyncio.gather(*waiting)
 
     async def logs(self) -> Mapping[str, str]:
-        """The kubelets' journals."""
+        """Return the kubelets' journals."""
         found = {}
         for host in self.target.nodes:
             argv = ["docker", "exec", self._cluster.container(host), "journalctl", "--unit", "kubelet", "--no-pager"]

@@ -21,14 +21,14 @@ def _check_available() -> None:
 
 
 def _cluster_of(session: ClusterSession) -> KindCluster:
-    """The session's kind cluster, created when a target in it is asked for."""
+    """Return the session's kind cluster, created when a target in it is asked for."""
     from mews.harness.clusters.kind.cluster import KindCluster
 
     return session.share("kind", lambda: KindCluster(keep=session.keep, notify=session.notify), KindCluster.close)
 
 
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
-    """A running cluster for that request."""
+    """Return a running cluster for that request."""
     from mews.harness.clusters.kind.admin import KindAdmin
     from mews.harness.clusters.real.opening import open_real
     from mews.harness.clusters.real.replacements import replacement_deployment

@@ -61,7 +61,7 @@ class KindCluster:
         return self._owned.folder / "kubeconfig"
 
     def container(self, host: str) -> str:
-        """The Docker container that is that host's node."""
+        """Return the Docker container that is that host's node."""
         number = self._hosts.index(host) + 1
         return f"{self._name}-worker{number if number > 1 else ''}"
 
@@ -71,7 +71,7 @@ class KindCluster:
         return f"{self._name}-control-plane"
 
     def target(self, hosts: Sequence[str], cpus: Mapping[str, int] = MappingProxyType({})) -> DeploymentTarget:
-        """The cluster with at least these hosts, with so many processors (those of this machine), and our image.
+        """Return the cluster with at least these hosts, with so many processors (those of this machine), and our image.
 
         Raises RequirementError for what this machine does not have.
         """
@@ -238,8 +238,8 @@ class KindCluster:
 
 
 def _free_name() -> str:
-    """This process' number tells clusters apart, but where several machines' or containers' processes share a Docker
-    engine: what bears that name is not ours to be deleted."""
+    """Return this process' number tells clusters apart, but where several machines' or containers' processes share a
+    Docker engine: what bears that name is not ours to be deleted."""
     taken, mine = call(["kind", "get", "clusters"]).split(), f"mews-{os.getpid()}"
     name, number = mine, 1
     while name in taken:
@@ -249,7 +249,7 @@ def _free_name() -> str:
 
 
 def image_identity(image: str) -> str | None:
-    """What Docker here calls that image's content; None for one that it does not know."""
+    """Return what Docker here calls that image's content; None for one that it does not know."""
     try:
         return call(["docker", "image", "inspect", "--format", "{{.Id}}", image]).strip()
     except RequirementError:

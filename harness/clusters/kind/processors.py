@@ -52,7 +52,7 @@ def give_processors(control_plane: str, containers: Mapping[str, str], cpus: Map
 
 
 def processors_of(control_plane: str) -> dict[str, int]:
-    """How many each node's kubelet counts.
+    """Return how many each node's kubelet counts.
 
     Raises RequirementError.
     """

@@ -59,7 +59,7 @@ echo "the kubelet does not answer" >&2; exit 1
 
 
 def units(image: str, policy: HookPolicy, without: Sequence[str]) -> tuple[str, str]:
-    """For systemd: the image as a folder, and the proxy in it."""
+    """Return them for systemd: the image as a folder, and the proxy in it."""
     shown = f"mkdir -p {_VIEW} && ctr -n k8s.io images mount {image} {_VIEW}"
     argv = f"/usr/bin/env python3 -m mews.kube.runtimehook --policy {policy} --records {PROXY_RECORDS}"
     argv += "".join(f" --without {namespace}" for namespace in without)

@@ -107,7 +107,7 @@ def extended(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_ready(pod: Mapping[str, Any], with_extenders: bool) -> bool:
-    """Whether that pod is one of the kind that is awaited, and ready."""
+    """Return whether that pod is one of the kind that is awaited, and ready."""
     has = f"--config={CONFIG}" in pod["spec"]["containers"][0]["command"]
     ready = (condition_of(pod, "Ready") or {}).get("status") == "True"
     return has is with_extenders and ready and not is_deleting(pod)

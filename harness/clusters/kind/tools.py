@@ -71,7 +71,7 @@ def _run(
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Where kind names its error, that: a Go stack follows it."""
+    """Return where kind names its error, that: a Go stack follows it."""
     output = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     named = [line.removeprefix("ERROR: ") for line in output if line.startswith("ERROR: ")]
     return " / ".join(named or output[-3:]) or f"exit code {done.returncode}"

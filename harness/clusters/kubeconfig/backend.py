@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _cluster_of(session: ClusterSession, options: RunOptions) -> KubeconfigCluster:
-    """The user's cluster, always the same one in a session."""
+    """Return the user's cluster, always the same one in a session."""
     from mews.harness.clusters.kubeconfig.cluster import KubeconfigCluster
 
     def make() -> KubeconfigCluster:
@@ -25,7 +25,7 @@ def _cluster_of(session: ClusterSession, options: RunOptions) -> KubeconfigClust
 
 
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
-    """A running cluster for that request."""
+    """Return a running cluster for that request."""
     from mews.harness.clusters.kubeconfig.admin import KubeconfigAdmin
     from mews.harness.clusters.real.opening import open_real
     from mews.harness.clusters.real.replacements import replacement_deployment

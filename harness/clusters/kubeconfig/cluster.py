@@ -46,7 +46,7 @@ class KubeconfigCluster:
         self._target: DeploymentTarget | None = None
 
     async def target(self, hosts: Sequence[str]) -> DeploymentTarget:
-        """Where the stack goes; the nodes are looked up anew for each scenario's hosts.
+        """Return where the stack goes; the nodes are looked up anew for each scenario's hosts.
 
         Raises RequirementError.
         """

@@ -30,7 +30,7 @@ NEEDED: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
 
 
 async def missing_rights(kube: KubeApi) -> list[str]:
-    """What the client's user may not do: ``create/delete namespaces``, …"""
+    """Return what the client's user may not do: ``create/delete namespaces``, …"""
     wanted = [(verb, group, resource) for group, resources, verbs in NEEDED for resource in resources for verb in verbs]
     allowed = await asyncio.gather(*(_may(kube, *each) for each in wanted))
     missing: dict[str, list[str]] = {}

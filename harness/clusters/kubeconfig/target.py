@@ -28,7 +28,7 @@ _NAMED = 5
 
 
 async def find_target(kubeconfig: Path | None, context: str | None, hosts: Sequence[str]) -> DeploymentTarget:
-    """Where the stack goes: namespaces of this run's own, on the nodes that bear our label.
+    """Return where the stack goes: namespaces of this run's own, on the nodes that bear our label.
 
     Raises BadInputError for a context that the kubeconfig does not have, RequirementError for a cluster that cannot be
     reached, rights that are missing, an image that is not named, and nodes that are not labelled.
@@ -99,7 +99,7 @@ def assigned(nodes: Sequence[Object], hosts: Sequence[str]) -> dict[str, str]:
 
 
 def named_image() -> str:
-    """The component image that the user names for nodes of somebody's cluster.
+    """Return the component image that the user names for nodes of somebody's cluster.
 
     Raises RequirementError.
     """

@@ -18,8 +18,8 @@ ADMIN = "admin"
 
 
 def acting_as(actor: str) -> Mapping[str, str]:
-    """The headers by which the administrator's token asks as that component: admission tells components apart, as it
-    does in virtual time, where each asks as ``system:ACTOR``, too. All of them may do everything."""
+    """Return the headers by which the administrator's token asks as that component: admission tells components apart,
+    as it does in virtual time, where each asks as ``system:ACTOR``, too. All of them may do everything."""
     if actor == ADMIN:
         return {}
     return {"Impersonate-User": f"system:{actor}", "Impersonate-Group": "system:masters"}
@@ -46,7 +46,7 @@ class ControlPlane(Protocol):
         ...
 
     def kube(self, actor: str) -> KubeApi:
-        """A client of its own for each actor; ``close`` closes it."""
+        """Return a client of its own for each actor; ``close`` closes it."""
         ...
 
     def write_kubeconfig(self, path: Path) -> None:
@@ -54,16 +54,16 @@ class ControlPlane(Protocol):
         ...
 
     def authority(self) -> str | None:
-        """In PEM, whom clients of this API trust; None where it is served in plain HTTP. Once it is open."""
+        """Return it in PEM, whom clients of this API trust; None where it is served in plain HTTP. Once it is open."""
         ...
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
-        """Where the API server finds that host's kubelet; None where it needs no address."""
+        """Return where the API server finds that host's kubelet; None where it needs no address."""
         ...
 
     def kubelet_place(self, host: str) -> tuple[str, int] | None:
-        """Where on this machine what is called at the node's address is answered; None where nothing is, or right
-        there."""
+        """Return where on this machine what is called at the node's address is answered; None where nothing is, or
+        right there."""
         ...
 
     def program(
@@ -74,8 +74,8 @@ class ControlPlane(Protocol):
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
     ) -> Program | None:
-        """The real program that takes the place of our ``default-scheduler`` or ``controller-manager``; None where
-        ours runs, also for options that the real one cannot be given. ``extenders`` are the scheduler's;
+        """Return the real program that takes the place of our ``default-scheduler`` or ``controller-manager``; None
+        where ours runs, also for options that the real one cannot be given. ``extenders`` are the scheduler's;
         ``kubeconfig`` is another one than the administrator's, written before the program starts."""
         ...
 

@@ -23,7 +23,7 @@ def kube_controller_manager(
     flags: Sequence[str] = (),
     release: ClusterRelease = STANDARD,
 ) -> Program | None:
-    """The program of that release, or None where it is not found. ``run``: which of its controllers, as its
+    """Return the program of that release, or None where it is not found. ``run``: which of its controllers, as its
     ``--controllers``."""
     path = of_release(CONTROLLERS, release.name)
     if path is None:

@@ -29,21 +29,21 @@ HOW_PROGRAMS = (
 
 
 def how_to_get(program: str) -> str:
-    """The line for a program that is not found."""
+    """Return the line for a program that is not found."""
     if program == "openssl":
         return "install openssl and put it on PATH"
     return HOW_PROGRAMS.format(program) if program in (SCHEDULER, CONTROLLERS) else HOW
 
 
 def find(program: str) -> str | None:
-    """Where a program is: in the folder that KUBEBUILDER_ASSETS names, else on PATH; None when it is nowhere."""
+    """Return where a program is: in the folder that KUBEBUILDER_ASSETS names, else on PATH; None when it is nowhere."""
     folder = os.environ.get("KUBEBUILDER_ASSETS", "")
     return (shutil.which(program, path=folder) if folder else None) or shutil.which(program)
 
 
 def needed(release: str = DEFAULT) -> dict[str, str]:
-    """Each program that a control plane cannot do without, and where it is; of the default release those that are
-    found, of another those of its version.
+    """Return each program that a control plane cannot do without, and where it is; of the default release those that
+    are found, of another those of its version.
 
     Raises RequirementError naming those that are missing, and how to get them.
     """
@@ -62,7 +62,8 @@ def needed(release: str = DEFAULT) -> dict[str, str]:
 
 
 def of_release(program: str, release: str) -> str | None:
-    """Where a program of that release is, None when it is nowhere; of the default release the one that is found."""
+    """Return where a program of that release is, None when it is nowhere; of the default release the one that is
+    found."""
     if release == DEFAULT:
         return find(program)
     folder = _folder_of(release)
@@ -70,7 +71,7 @@ def of_release(program: str, release: str) -> str | None:
 
 
 def feature_switch(release: ClusterRelease) -> list[str]:
-    """The option that switches a release's features, where any is said."""
+    """Return the option that switches a release's features, where any is said."""
     given = release.gates.settings
     return [f"--feature-gates={switched(given)}"] if given else []
 
@@ -86,7 +87,7 @@ def _of_release(release: str) -> dict[str, str | None]:
 
 
 def _folder_of(release: str) -> str | None:
-    """The folder whose kube-apiserver is of that release: KUBEBUILDER_ASSETS, one beside it, or that on PATH."""
+    """Return the folder whose kube-apiserver is of that release: KUBEBUILDER_ASSETS, one beside it, or that on PATH."""
     assets, on_path = os.environ.get("KUBEBUILDER_ASSETS", ""), shutil.which("kube-apiserver")
     beside = sorted(Path(assets).parent.iterdir()) if assets and Path(assets).parent.is_dir() else []
     named = [str(folder) for folder in beside if re.match(rf"v?{re.escape(release)}\b", folder.name)]

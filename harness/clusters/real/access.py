@@ -44,7 +44,7 @@ class Gate:
         return self._access.base_url
 
     def names(self) -> tuple[str, ...]:
-        """The API server's host name, which is the Host of what its proxy passes on; none where it goes by an
+        """Return the API server's host name, which is the Host of what its proxy passes on; none where it goes by an
         address, as every server in a pod may."""
         name = urlsplit(self.url).hostname or ""
         try:
@@ -54,7 +54,7 @@ class Gate:
         return ()
 
     def kube(self, actor: str) -> HttpKube:
-        """A client of its own for each actor."""
+        """Return a client of its own for each actor."""
         access = self._access
         kube = HttpKube(
             access.base_url,
@@ -67,15 +67,15 @@ class Gate:
         return kube
 
     def service(self, namespace: str, name: str, port: str) -> str:
-        """The URL of a service's port by way of the proxy."""
+        """Return the URL of a service's port by way of the proxy."""
         return f"{self._access.base_url}/api/v1/namespaces/{namespace}/services/{name}:{port}/proxy"
 
     def pod(self, namespace: str, name: str, port: int) -> str:
-        """The URL of a pod's port by way of the proxy."""
+        """Return the URL of a pod's port by way of the proxy."""
         return f"{self._access.base_url}/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
 
     def session(self, token: str, timeout_s: float = 30.0) -> aiohttp.ClientSession:
-        """A session that the proxy and the back doors let in."""
+        """Return a session that the proxy and the back doors let in."""
         access = self._access
         headers = {**access.headers, TOKEN_HEADER: token}
         bearer = access.tokens() if access.tokens is not None else None
@@ -93,8 +93,8 @@ class Gate:
 
 
 def known_contexts(kubeconfig: Path | None) -> list[str]:
-    """The names of the contexts of a kubeconfig, None for the usual ones.
-    Raises BadInputError for one that cannot be used."""
+    """Return the names of the contexts of a kubeconfig, None for the usual ones. Raises BadInputError for one that
+    cannot be used."""
     with _as_path(kubeconfig) as path:
         return contexts(path)
 
@@ -132,7 +132,7 @@ class AgentClient:
         return tuple(_pod_devices(entry) for entry in json.loads(text))
 
     async def seq(self) -> int:
-        """The number of its last event so far.
+        """Return the number of its last event so far.
 
         Raises aiohttp.ClientError and TimeoutError where it does not answer.
         """
@@ -141,7 +141,8 @@ class AgentClient:
             return int((await response.json())["seq"])
 
     async def events(self, since: int) -> AsyncIterator[Mapping[str, Any]]:
-        """Every event after that number, as it happens. Ends, or raises aiohttp.ClientError, with the connection."""
+        """Yield every event after that number, as it happens. Ends, or raises aiohttp.ClientError, with the
+        connection."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(since)}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=60.0)
         async with self._session.get(

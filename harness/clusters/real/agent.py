@@ -63,7 +63,7 @@ class AgentEvents:
         self._more = asyncio.Event()
 
     async def after(self, seq: int) -> list[dict[str, Any]]:
-        """Those after that number; waits a while for one, may be none."""
+        """Return those after that number; waits a while for one, may be none."""
         if len(self.events) <= seq:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._more.wait(), _BEAT_S)
@@ -118,7 +118,7 @@ class NodeObserver:
 
 
 def checkpoint_fields(checkpoint: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as the event has it."""
+    """Return a checkpoint as the event has it."""
     entries = [
         [
             holding.pod_uid,
@@ -161,7 +161,7 @@ class AgentServer:
         }
 
     def listener(self) -> HttpListener:
-        """What answers, not yet open."""
+        """Return what answers, not yet open."""
         return HttpListener(self._handle, refuse=lambda _, *why: _refused(*why), admit=self._admit, ends_s=0.1)
 
     def _admit(self, _: web.BaseRequest, headers: Mapping[str, str]) -> str | None:
@@ -231,7 +231,7 @@ async def serve(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.agent", description="Tell what a kubelet does.")
     parser.add_argument("--device-plugins", type=Path, required=True, metavar="DIR")
     parser.add_argument("--pod-resources", type=Path, required=True, metavar="DIR")

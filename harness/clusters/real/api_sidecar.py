@@ -36,7 +36,7 @@ _LOOK_S = 0.05
 
 
 def asking(number: int, question: str) -> tuple[str, ...]:
-    """What is run in the container to ask a question, and prints the answer."""
+    """Return what is run in the container to ask a question, and prints the answer."""
     ask, answer = f"{FOLDER}/ask-{number}", f"{FOLDER}/answer-{number}"
     wait = f"n=0; while [ ! -e {answer} ] && [ $n -lt 500 ]; do n=$((n+1)); sleep 0.02; done; cat {answer}"
     return ("sh", "-c", f'printf %s "$0" > {ask}.part && mv {ask}.part {ask} && {wait}', question)

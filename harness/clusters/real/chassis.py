@@ -33,7 +33,7 @@ class PodHardware:
         self._users_known = users_known
 
     async def table(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The device lookup tables."""
+        """Return the device lookup tables."""
         return await self._control.table()
 
     async def edit(self, chassis: str, device: str, port: str | None) -> None:
@@ -51,11 +51,11 @@ class PodHardware:
             await self._control.clear(name)
 
     async def faults(self) -> dict[str, list[dict[str, Any]]]:
-        """What is in place, by chassis and host."""
+        """Return what is in place, by chassis and host."""
         return {**await self._control.faults(), **await self._hosts.faults()}
 
     async def hosts(self) -> dict[str, dict[str, Any]]:
-        """What each host sees. Raises CapabilityError."""
+        """Return what each host sees. Raises CapabilityError."""
         await self._users_known()
         return await self._hosts.view()
 
@@ -64,11 +64,11 @@ class PodHardware:
         await self._hosts.fault(host, spec)
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float = 0.0) -> str:
-        """What an operator does there. Raises ValueError, CapabilityError."""
+        """Return what an operator does there. Raises ValueError, CapabilityError."""
         return await self._hosts.operate(host, action, wait_s)
 
     async def telemetry(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """What every board shows now."""
+        """Return what every board shows now."""
         return await self._control.telemetry()
 
     async def set_telemetry(self, chassis: str, device: str, values: Mapping[str, Any]) -> None:

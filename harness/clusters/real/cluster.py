@@ -145,7 +145,7 @@ class RealCluster(IdlePart):
         self._following: list[asyncio.Task[None]] = []
 
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
-        """The API as the scenario knows it."""
+        """Return the API as the scenario knows it."""
         hosts, target = self._hosts().values(), self._target
         strangers = HiddenNodes(hosts, cordoned=len(set(target.ours) - set(hosts)))
         kube = self._gate.kube(actor)
@@ -228,7 +228,7 @@ class RealCluster(IdlePart):
         return [name for name in self._pods if not name.startswith("chassis")]
 
     def _kept(self) -> list[str]:
-        """Those under a keeper."""
+        """Return those under a keeper."""
         return [name for name in self._software() if self._is_kept(name)]
 
     def _is_kept(self, name: str) -> bool:
@@ -247,7 +247,8 @@ class RealCluster(IdlePart):
                 self._following.append(asyncio.create_task(follower.run(name, pod), name=f"log/{name}"))
 
     def _logs_records(self, component: str) -> bool:
-        """Whether its structured records are in its pod's log: the agents read those of the component beside them."""
+        """Return whether its structured records are in its pod's log: the agents read those of the component beside
+        them."""
         found = self._stack.component(component)
         if found is None or component == self._stack.node_component():
             return False
@@ -281,7 +282,7 @@ class RealCluster(IdlePart):
                 )
 
     def _readiness(self) -> Readiness:
-        """What is awaited of the nodes, from now on."""
+        """Return what is awaited of the nodes, from now on."""
         hosts, managed = {node: host for host, node in self._hosts().items()}, self._stack.registering(self._hosts())
         others, known = self._stack.is_replaced(self._stack.node_component() or ""), (self.records, self._hooked)
         return Readiness(self._admin, self.journal, *known, hosts=hosts, managed=managed, others=others)
@@ -329,7 +330,7 @@ class RealCluster(IdlePart):
     # What the runner asks
 
     def node_of(self, host: str) -> str:
-        """The node of a host.
+        """Return the node of a host.
 
         Raises ValueError naming the hosts.
         """
@@ -338,7 +339,7 @@ class RealCluster(IdlePart):
         return self._target.nodes[host]
 
     def components(self) -> Sequence[str]:
-        """What can be killed and started, or is at least there."""
+        """Return what can be killed and started, or is at least there."""
         chassis = [f"chassis/{spec.name}" for spec in self._deployment.hardware.chassis]
         kubelets = [f"kubelet/{host}" for host in self._hosts()]
         return tuple(dict.fromkeys((*kubelets, DEFAULT_SCHEDULER, *self._software(), *chassis)))
@@ -426,7 +427,7 @@ class RealCluster(IdlePart):
         return tuple(replace(pod, namespace=named.get(pod.namespace, pod.namespace)) for pod in found)
 
     def ready(self) -> dict[str, Any]:
-        """Where the cluster is; chassis and hosts are reached by nobody but the harness."""
+        """Return where the cluster is; chassis and hosts are reached by nobody but the harness."""
         return {
             "api": self._gate.url,
             "kubeconfig": str(self._target.kubeconfig or ""),

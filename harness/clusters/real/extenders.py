@@ -13,8 +13,8 @@ from mews.kube.client.port import KubeApi
 
 
 async def addressed_extenders(stack: StackSpec, kube: KubeApi) -> list[dict[str, Any]]:
-    """Their entries, with the addresses of their services: kube-scheduler is on the network of its node, where no
-    service has a name."""
+    """Return their entries, with the addresses of their services: kube-scheduler is on the network of its node, where
+    no service has a name."""
     found = []
     for entry in extender_entries(stack):
         name, _, _ = (urlsplit(entry["urlPrefix"]).hostname or "").partition(".")

@@ -24,14 +24,14 @@ class HiddenNodes:
         self._cordoned = cordoned
 
     def hides(self, resource: Resource, obj: Object) -> bool:
-        """Whether it is such a node, or an event about one."""
+        """Return whether it is such a node, or an event about one."""
         if resource == NODES:
             return name_of(obj) not in self._hosts
         about = obj.get("involvedObject") or {}
         return resource == EVENTS and about.get("kind") == "Node" and about.get("name") not in self._hosts
 
     def shown(self, obj: Object) -> Object:
-        """An event, or a pod, without them in what schedulers say; all else as it is."""
+        """Return an event, or a pod, without them in what schedulers say; all else as it is."""
         if "involvedObject" in obj and "nodes are available" in str(obj.get("message") or ""):
             return {**obj, "message": self.plain(obj["message"])}
         status = obj.get("status") or {}
@@ -69,7 +69,7 @@ class HiddenNodes:
 
 
 def _fewer(clauses: Collection[str], words: Collection[str], number: int) -> Iterator[str]:
-    """The clauses, with so many nodes fewer in those that have one of these words; no clause is of no node."""
+    """Yield the clauses, with so many nodes fewer in those that have one of these words; no clause is of no node."""
     for clause in clauses:
         count, _, clause_text = clause.partition(" ")
         if not count.isdecimal() or not any(word in clause_text for word in words):

@@ -125,7 +125,7 @@ def point(link: Path, target: str) -> None:
 
 @endings_held_back()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 3 where the chassis do not answer (the kubelet tries again)."""
+    """Return the command line; 3 where the chassis do not answer (the kubelet tries again)."""
     parser = argparse.ArgumentParser(prog="mews.harness.clusters.real.host", description="Show a host's devices.")
     parser.add_argument("--hardware", required=True, metavar="FILE")
     parser.add_argument(

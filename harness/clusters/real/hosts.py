@@ -63,7 +63,7 @@ class PodHosts:
             self._reporting = asyncio.create_task(self._users.run(), name="host-users")
 
     async def view(self) -> dict[str, dict[str, Any]]:
-        """What each host sees. Raises CapabilityError."""
+        """Return what each host sees. Raises CapabilityError."""
         self._check("a look into the hosts")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REPORTED_S):
@@ -72,7 +72,8 @@ class PodHosts:
         return {host: seen for view in views for host, seen in view.items()}
 
     async def visible(self, host: str, words: Sequence[str]) -> list[str]:
-        """The UUIDs of the GPUs that a container sees by those words in its environment: indexes, UUIDs or ``all``."""
+        """Return the UUIDs of the GPUs that a container sees by those words in its environment: indexes, UUIDs or
+        ``all``."""
         if host not in self._hosts or not words:
             return []
         devices = (await self._hosts[host].view())[host]["devices"].values()
@@ -98,7 +99,7 @@ class PodHosts:
                 await control.clear()
 
     async def operate(self, host: str, action: Mapping[str, Any], wait_s: float) -> str:
-        """What an operator does there. Raises ValueError, CapabilityError."""
+        """Return what an operator does there. Raises ValueError, CapabilityError."""
         return await self._control(host, f"an operator on {host}").operate(host, action, wait_s)
 
     def _check(self, what: str) -> None:

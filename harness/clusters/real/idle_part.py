@@ -29,15 +29,15 @@ class IdlePart:
         return f"--cluster {self.name} has no {requirement}"
 
     def metrics(self) -> Mapping[str, Any]:
-        """What components measure of themselves stays with them here."""
+        """Return what components measure of themselves stays with them here."""
         return {}
 
     def exposing(self) -> Sequence[str]:
-        """None: each component serves its own, in its pod."""
+        """Return None: each component serves its own, in its pod."""
         return ()
 
     async def exposition(self, system: str) -> bytes:
-        """Of none. Raises ValueError."""
+        """Return that of none. Raises ValueError."""
         raise ValueError(f"metrics of {system!r}: are served by its pods, not here")
 
     def stalled(self, since_line: int) -> bool:

@@ -28,7 +28,7 @@ REJECTIONS = ("UnexpectedAdmissionError", "NodeAffinity", "NodePorts", "NodeName
 
 
 def words_of(env: Mapping[str, str]) -> list[str]:
-    """By which a container names the GPUs that it sees."""
+    """Return them by which a container names the GPUs that it sees."""
     return [word for word in env.get(DEVICE_ENV, "").split(",") if word]
 
 
@@ -137,8 +137,8 @@ class KubeletLines:
         self._end_seen(uid_of(pod))
 
     def started(self, pod: Object, container: str, container_id: str) -> bool:
-        """Whether that container is news; it is from now on known, and ``running`` is to be told of it: its pod does
-        not end before."""
+        """Return whether that container is news; it is from now on known, and ``running`` is to be told of it: its pod
+        does not end before."""
         begun = (uid_of(pod), container, container_id)
         if begun in self._begun:
             return False
@@ -147,7 +147,7 @@ class KubeletLines:
         return True
 
     def knows(self, pod: Object) -> bool:
-        """Whether all of a pod's containers that run by now are known."""
+        """Return whether all of a pod's containers that run by now are known."""
         return all(
             (uid_of(pod), str(each["name"]), str(each.get("containerID"))) in self._begun
             for each in (pod.get("status") or {}).get("containerStatuses") or ()
@@ -155,7 +155,7 @@ class KubeletLines:
         )
 
     def given(self, uid: str, container: str) -> Mapping[str, str]:
-        """What device plugins gave that container to have in its environment; {} while none is known."""
+        """Return what device plugins gave that container to have in its environment; {} while none is known."""
         return self._envs.get((uid, container), {})
 
     def running(

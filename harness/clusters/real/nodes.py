@@ -221,7 +221,8 @@ class Nodes:
         lines.running(pod, container, await self._environment(lines, pod, container))
 
     async def _environment(self, lines: KubeletLines, pod: Object, container: str) -> Mapping[str, str]:
-        """Of the container's first process; what the kubelet was told to give it, where nothing can be run in it."""
+        """Return those of the container's first process; what the kubelet was told to give it, where nothing can be run
+        in it."""
         given = lines.given(uid_of(pod), container)
         try:
             command = ["cat", "/proc/1/environ"]

@@ -43,7 +43,8 @@ def stack_spec(
     speed: float = 1.0,
     replacements: ReplacementDeployment | None = None,
 ) -> StackSpec:
-    """What is deployed for a scenario in a place. ``replacements`` is what the scenario puts in the place of ours.
+    """Return what is deployed for a scenario in a place. ``replacements`` is what the scenario puts in the place of
+    ours.
 
     Raises ScenarioError for options that a system does not have, RequirementError for a system that cannot be deployed.
     """
@@ -87,7 +88,7 @@ def _service_certificate(namespace: str) -> ServerCertificate:
 async def open_real(
     scenario: Scenario, admin: ClusterAdmin, run: RunContext, *, notify: Notify, replacements: ReplacementDeployment
 ) -> RealCluster:
-    """A running cluster for the scenario, with its ``replacements``; close it.
+    """Return a running cluster for the scenario, with its ``replacements``; close it.
 
     Raises ScenarioError for hardware or options that cannot be read, RequirementError for what the cluster does not let
     us do.

@@ -44,7 +44,7 @@ class PodFaults:
         self._following: list[asyncio.Task[None]] = []
 
     def clients(self) -> list[str]:
-        """The components that may have faults, sorted."""
+        """Return the components that may have faults, sorted."""
         return sorted(name for name in self._pods() if name.partition("/")[0] in self._struck)
 
     def follow(self) -> None:

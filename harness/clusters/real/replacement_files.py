@@ -142,7 +142,7 @@ def _exists(path: Path) -> bool:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """The file itself, or those of a folder that are not hidden and not compiled."""
+    """Yield the file itself, or those of a folder that are not hidden and not compiled."""
     if not path.is_dir():
         yield path
         return
@@ -152,7 +152,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def imported(source: bytes) -> tuple[str, ...]:
-    """The modules that a Python text imports by absolute name; none of a text that is not Python."""
+    """Return the modules that a Python text imports by absolute name; none of a text that is not Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

@@ -261,13 +261,13 @@ def _statuses(pod: Object) -> list[Object]:
 
 
 def _ended(status: Object) -> Object | None:
-    """How a container ended that should not have: its last end, or None."""
+    """Return how a container ended that should not have: its last end, or None."""
     now = (status.get("state") or {}).get("terminated")
     return now or ((status.get("lastState") or {}).get("terminated") if status.get("restartCount") else None)
 
 
 def _ends(status: Object) -> int:
-    """How often it has ended."""
+    """Return how often it has ended."""
     return int(status.get("restartCount") or 0) + ("terminated" in (status.get("state") or {}))
 
 

@@ -41,13 +41,13 @@ class ReplacementDeployment(Struct, frozen=True):
     written: Mapping[str, str] = field(default_factory=dict)
 
     def into(self, spec: StackSpec) -> StackSpec:
-        """The stack with it."""
+        """Return the stack with it."""
         return dataclasses.replace(
             spec, programs=self.programs, documents=self.documents, extenders=self.extenders, written=self.written
         )
 
     def with_images(self, known: Mapping[str, str]) -> ReplacementDeployment:
-        """The same where the nodes have those images already; name -> what Docker calls its content."""
+        """Return the same where the nodes have those images already; name -> what Docker calls its content."""
         programs = {
             component: dataclasses.replace(program, pull="IfNotPresent", identity=known[program.image])
             if program.image is not None and program.image in known
@@ -58,7 +58,7 @@ class ReplacementDeployment(Struct, frozen=True):
 
 
 def replacement_deployment(scenario: Scenario, nodes: Mapping[str, str]) -> ReplacementDeployment:
-    """What the scenario replaces, where its hosts are those nodes.
+    """Return what the scenario replaces, where its hosts are those nodes.
 
     Raises ScenarioError for what is not there or cannot be loaded, RequirementError for files that cannot be carried
     into a pod.
@@ -131,7 +131,7 @@ def _argv_with_part(
 
 
 def _declared(replacement: Replacement) -> tuple[SystemDeployment, ComponentDeployment]:
-    """What is said of the component and its system; raises RequirementError where nothing is."""
+    """Return what is said of the component and its system; raises RequirementError where nothing is."""
     system = registry.system(replacement.system)
     component = next(each for each in system.components if each.name == replacement.component)
     if system.deployment is None or component.deployment is None:
@@ -175,6 +175,6 @@ def _images_in(value: Any) -> list[str]:
 
 
 def _strange(images: Sequence[str | None], book: ImageBook) -> list[str]:
-    """Those that nothing else stands for."""
+    """Return those that nothing else stands for."""
     named = [image for image in dict.fromkeys(images) if image]
     return [image for image in named if not ((known := book.find(image)) and known.image)]

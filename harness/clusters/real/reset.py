@@ -51,15 +51,15 @@ class Reset:
         self._made[resource, name, namespace] = None
 
     async def token(self, fresh: str) -> str:
-        """The token of the stack that is there, else a fresh one."""
+        """Return the token of the stack that is there, else a fresh one."""
         with contextlib.suppress(NotFoundError):
             secret = await self._kube.get(SECRETS, TOKEN_SECRET, namespace=self._target.namespace)
             return base64.b64decode(secret["data"]["token"]).decode()
         return fresh
 
     async def certificate(self, secret: str, trust: str, fresh: ServerCertificate | None) -> ServerCertificate | None:
-        """The certificate of the stack that is there, else a fresh one; ``secret`` has it, the ConfigMap ``trust`` what
-        to trust."""
+        """Return the certificate of the stack that is there, else a fresh one; ``secret`` has it, the ConfigMap
+        ``trust`` what to trust."""
         namespace = self._target.namespace
         with contextlib.suppress(NotFoundError):
             files = (await self._kube.get(SECRETS, secret, namespace=namespace))["data"]
@@ -154,7 +154,7 @@ class Reset:
                 await self._kube.patch(NODES, name, {"status": found}, subresource="status")
 
     def _written(self, there: Mapping[str, object] | None) -> dict[str, None]:
-        """What systems wrote there, as a patch that takes it away."""
+        """Return what systems wrote there, as a patch that takes it away."""
         return {name: None for name in there or () if name.startswith(self._on_nodes)}
 
     async def cordon(self, wanted: set[str] | None) -> None:

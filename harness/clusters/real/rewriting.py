@@ -67,7 +67,7 @@ class Fitting:
         self._systems = systems
 
     def __call__(self, obj: Mapping[str, Any]) -> Object:
-        """The object with every pod or pod template in it fitted."""
+        """Return the object with every pod or pod template in it fitted."""
         fitted: Object = copy.deepcopy(dict(obj))
         self._walk(fitted)
         return fitted
@@ -203,7 +203,7 @@ class FittingKube:
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
     ) -> Object:
-        """One object."""
+        """Return one object."""
         found = await self._kube.get(resource, name, namespace=self._real(namespace), subresource=subresource)
         return self._shown(found)
 
@@ -361,7 +361,7 @@ class FittingKube:
         previous: bool = False,
         tail_lines: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """Its log."""
+        """Return its log."""
         return self._kube.log(
             self._there.get(namespace, namespace),
             pod,
@@ -378,7 +378,7 @@ class FittingKube:
         return await self._kube.exec(self._there.get(namespace, namespace), pod, command, container=container)
 
     async def discovery(self) -> Sequence[Resource]:
-        """All resources."""
+        """Return all resources."""
         return await self._kube.discovery()
 
     async def close(self) -> None:

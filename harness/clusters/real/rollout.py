@@ -101,7 +101,7 @@ class Rollout:
         return found
 
     async def pods(self, component: str) -> list[Object]:
-        """The living pods of a component."""
+        """Return the living pods of a component."""
         answer = await self._kube.list(PODS, namespace=self._namespace, label_selector=f"{COMPONENT}={component}")
         return [pod for pod in answer.items if not is_deleting(pod) and phase_of(pod) not in ("Succeeded", "Failed")]
 

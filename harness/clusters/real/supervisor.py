@@ -72,7 +72,7 @@ class Supervisor:
         self._held.unlink(missing_ok=True)
 
     def _reaped(self) -> int | None:
-        """The code of a component that has ended; None while it lives. Orphans are reaped too."""
+        """Return the code of a component that has ended; None while it lives. Orphans are reaped too."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
                 if self._child is not None and ended.si_pid == self._child.pid:

@@ -33,12 +33,12 @@ _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def speaks_tls(dialect: str) -> bool:
-    """Whether the chassis speak that dialect under TLS: those that ask for a login."""
+    """Return whether the chassis speak that dialect under TLS: those that ask for a login."""
     return face_of(dialect).login
 
 
 def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: str, speed: float) -> Facility:
-    """What the systems are installed on: nodes instead of hosts, chassis by their service."""
+    """Return what the systems are installed on: nodes instead of hosts, chassis by their service."""
     secure_after = len(hardware.chassis) if speaks_tls(dialect) else None
     endpoints = {
         spec.name: endpoint(target.namespace, number, secure_after=secure_after)
@@ -59,7 +59,7 @@ def placed_facility(hardware: Hardware, target: DeploymentTarget, *, dialect: st
 
 
 def _extras() -> ContainerExtras:
-    """What containers with a device get: NVML, where this machine can compile it into the image."""
+    """Return what containers with a device get: NVML, where this machine can compile it into the image."""
     if not library.available():
         return ContainerExtras()
     return ContainerExtras(
@@ -69,8 +69,8 @@ def _extras() -> ContainerExtras:
 
 
 def installed_systems(scenario: Scenario, facility: Facility) -> list[InstalledSystem]:
-    """Those of the stack, after the default one, whose configuration is there though it may not run: programs of the
-    user's may read it.
+    """Return those of the stack, after the default one, whose configuration is there though it may not run: programs of
+    the user's may read it.
 
     Raises ScenarioError for options that cannot be, RequirementError for a system that no real cluster can run.
     """
@@ -97,14 +97,15 @@ def _not_running(name: str, facility: Facility) -> InstalledSystem:
 
 
 def namespaces_of(scenario: Scenario, facility: Facility) -> list[str]:
-    """What the scenario calls the namespaces of its systems, that of the default one first."""
+    """Return what the scenario calls the namespaces of its systems, that of the default one first."""
     unplaced = installed_systems(scenario, replace(facility, namespace=None))
     found = (each.system.namespace(each.configuration) for each in unplaced)
     return list(dict.fromkeys(name for name in found if name is not None))
 
 
 def image_book(scenario: Scenario) -> ImageBook:
-    """The images that nodes of ours know: those that Mews ships, those of the stack's systems, the scenario's own."""
+    """Return the images that nodes of ours know: those that Mews ships, those of the stack's systems, the scenario's
+    own."""
     systems = [registry.system(name) for name in scenario.stack.systems]
     further = {name: image for system in systems for name, image in system.images().items()}
     return load_images(further=further, own=scenario.images)
@@ -118,23 +119,24 @@ def check_exclusive(spec: StackSpec) -> None:
 
 
 def component_names() -> list[str]:
-    """What the components of all registered systems may be called in a stack."""
+    """Return what the components of all registered systems may be called in a stack."""
     every = [(system.name, component.name) for system in all_systems() for component in system.components]
     return [name for system, component in every for name in (component, f"{system}.{component}")]
 
 
 def deployments() -> Sequence[SystemDeployment]:
-    """What all registered systems say of real clusters."""
+    """Return what all registered systems say of real clusters."""
     return [system.deployment for system in all_systems() if system.deployment is not None]
 
 
 def default_namespace() -> str:
-    """Where a stack belongs that says nothing else."""
+    """Return where a stack belongs that says nothing else."""
     return default_namespaces()[0]
 
 
 def default_namespaces() -> list[str]:
-    """What the registered systems' namespaces are called where a scenario says nothing, that of the default first."""
+    """Return what the registered systems' namespaces are called where a scenario says nothing, that of the default
+    first."""
     first = [registry.system(name) for name in registry.DEFAULT]
     systems = [*first, *(system for system in all_systems() if system not in first)]
     found = (system.namespace(system.configure(system.options(), Facility())) for system in systems)

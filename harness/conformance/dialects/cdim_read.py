@@ -380,7 +380,7 @@ def _list(bench: ClauseContext, path: str, name: str) -> list[Found]:
 
 
 def whole(bench: ClauseContext, path: str) -> dict[str, Any]:
-    """The object of a 200; headers that are not the documents' are noted. Raises as insist_on_object."""
+    """Return the object of a 200; headers that are not the documents' are noted. Raises as insist_on_object."""
 
     def ask() -> HttpReply:
         found: HttpReply = bench.face.send("GET", path)
@@ -400,11 +400,11 @@ def _value(reply: HttpReply) -> Any:
 
 
 def _devices(bench: ClauseContext) -> Iterable[tuple[str, Any]]:
-    """Every device, with where it was listed."""
+    """Yield every device, with where it was listed."""
     for each in _list(bench, RESOURCES, "resources"):
         yield f"GET {RESOURCES}: {text(each, 'device', 'deviceID')}", at(each, "device")
 
 
 def _movable(bench: ClauseContext) -> list[Found]:
-    """All but the cabling of the nodes."""
+    """Return all but the cabling of the nodes."""
     return [each for each in _list(bench, RESOURCES, "resources") if text(each, "device", "type") not in FIXED]

@@ -57,13 +57,13 @@ class CdimTableClient:
         """The last layout that was followed to its end."""
 
     def send(self, method: str, path: str, body: bytes | None = None) -> HttpReply:
-        """An answer below 500."""
+        """Return an answer below 500."""
         kind = {} if body is None else {"Content-Type": self.content_type}
         reply = self._client.send(method, path, body, {"Accept": "application/json", **kind})
         return below_500(reply, f"{method} {path}")
 
     def get(self, path: str) -> dict[str, Any]:
-        """The JSON object of a 200.
+        """Return the JSON object of a 200.
 
         Raises NoAnswerError, HttpServerError, MalformedError.
         """
@@ -76,7 +76,7 @@ class CdimTableClient:
     # The table
 
     def read(self) -> ListedTable:
-        """All devices that move, free ones included; those that are not detected are left out."""
+        """Return all devices that move, free ones included; those that are not detected are left out."""
         value = self.get(RESOURCES)
         if not isinstance(value.get("resources"), list):
             raise MalformedError(f"GET {RESOURCES}: must have resources, a list")
@@ -100,7 +100,7 @@ class CdimTableClient:
         return ListedTable(rows, tuple(self.nodes), more_than_once(names))
 
     def node(self, port: str) -> str:
-        """The node on a host port; of one that there is not, one that no pool has."""
+        """Return the node on a host port; of one that there is not, one that no pool has."""
         return self.nodes.get(port, NOBODY)
 
     def id(self, device: str) -> str:
@@ -109,15 +109,16 @@ class CdimTableClient:
         return device if known is None else known.id
 
     def attach(self, device: str, port: str) -> bool:
-        """A layout of one connect; whether it is completed."""
+        """Return a layout of one connect; whether it is completed."""
         return self.applied(procedure("connect", self.node(port), self.id(device)))
 
     def detach(self, device: str) -> bool:
-        """A layout of one disconnect, from the node that the device was last linked to; whether it is completed."""
+        """Return a layout of one disconnect, from the node that the device was last linked to; whether it is
+        completed."""
         return self.applied(procedure("disconnect", self._place(device), self.id(device)))
 
     def detach_again(self, device: str, port: str) -> bool:
-        """The same from that port's node."""
+        """Return the same from that port's node."""
         return self.applied(procedure("disconnect", self.node(port), self.id(device)))
 
     def _place(self, device: str) -> str:
@@ -125,20 +126,20 @@ class CdimTableClient:
         return (known.node if known is not None else "") or next(iter(self.nodes.values()), NOBODY)
 
     def call(self, device: str, port: str | None) -> str:
-        """The request that moves a device."""
+        """Return the request that moves a device."""
         node, word = (self._place(device), "disconnect") if port is None else (self.node(port), "connect")
         return f"POST {APPLY} {layout_body([procedure(word, node, self.id(device))]).decode()}"
 
     # Layouts
 
     def applied(self, *procedures: Mapping[str, Any]) -> bool:
-        """Whether a layout of these is taken, and completed in the end."""
+        """Return whether a layout of these is taken, and completed in the end."""
         reply = self.ask(layout_body(procedures))
         layout = text(reply.json(), "applyID") if reply.status < 300 else ""
         return bool(layout) and self.ended(layout).get("status") == "COMPLETED"
 
     def ask(self, body: bytes) -> HttpReply:
-        """The answer to a layout-apply; one that meets another layout is asked for again, and a suspended one is
+        """Return the answer to a layout-apply; one that meets another layout is asked for again, and a suspended one is
         canceled."""
         deadline_s, rest_s = self._until(), REST_S
         while True:
@@ -152,7 +153,7 @@ class CdimTableClient:
             rest_s = _rested(rest_s)
 
     def ended(self, layout: str) -> dict[str, Any]:
-        """A layout once it has ended, or as it is when it should have."""
+        """Return a layout once it has ended, or as it is when it should have."""
         deadline_s, rest_s = self._until(), REST_S
         while True:
             self.last = self.get(f"{APPLY}/{layout}")
@@ -164,7 +165,7 @@ class CdimTableClient:
         return time.monotonic() + max(min(MOST_S, self._client.left_s()), 0.0)
 
     def versions(self) -> Versions:
-        """The server's own name: the dialect has no word for versions."""
+        """Return the server's own name: the dialect has no word for versions."""
         reply = self.send("GET", f"{API}/nodes")
         return Versions({"Server": reply.headers["server"]} if "server" in reply.headers else {})
 
@@ -173,7 +174,7 @@ class CdimTableClient:
 
 
 def procedure(operation: str, node: str, device: str, number: int = 1, after: Sequence[int] = ()) -> dict[str, Any]:
-    """One in the words of the published document."""
+    """Return one in the words of the published document."""
     return {
         "operationID": number,
         "operation": operation,
@@ -184,17 +185,17 @@ def procedure(operation: str, node: str, device: str, number: int = 1, after: Se
 
 
 def layout_body(procedures: Sequence[Mapping[str, Any]]) -> bytes:
-    """The body of a layout-apply."""
+    """Return the body of a layout-apply."""
     return json.dumps({"procedures": list(procedures)}).encode()
 
 
 def link_of(device: Any, kind: str) -> str:
-    """The first device that a device is linked to by a link of that type, "" for none."""
+    """Return the first device that a device is linked to by a link of that type, "" for none."""
     return next((text(each, "deviceID") for each in objects(device, "links") if each.get("type") == kind), "")
 
 
 def code_of(reply: HttpReply) -> str:
-    """The code of an error, "" where it has none."""
+    """Return the code of an error, "" where it has none."""
     try:
         return text(reply.json(), "code")
     except MalformedError:

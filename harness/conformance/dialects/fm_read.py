@@ -262,7 +262,7 @@ def groups(bench: ClauseContext) -> None:
 
 
 def specifications(bench: ClauseContext) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Where it was asked, machine and specification, of each machine. Raises NotJudgedError where there is no
+    """Return where it was asked, machine and specification, of each machine. Raises NotJudgedError where there is no
     cluster."""
     found = []
     for uuid in _known(bench):
@@ -280,7 +280,7 @@ def _selected(spec: Mapping[str, Any]) -> str:
 
 
 def _cluster(bench: ClauseContext, path: str) -> dict[str, Any]:
-    """An object of the cluster manager."""
+    """Return an object of the cluster manager."""
 
     def ask() -> HttpReply:
         reply: HttpReply = bench.face.send("GET", path)
@@ -308,7 +308,7 @@ def note_error_form(bench: ClauseContext, reply: HttpReply, where: str) -> None:
 
 
 def _object(bench: ClauseContext, path: str, *names: str) -> list[Mapping[str, Any]]:
-    """The objects of the first of these members of ``data``, all of which must be lists."""
+    """Return the objects of the first of these members of ``data``, all of which must be lists."""
     value = _whole(bench, path)
     for name in names:
         found = at(value, "data", name)
@@ -327,7 +327,7 @@ def _whole(bench: ClauseContext, path: str, **query: str) -> dict[str, Any]:
 
 
 def _known(bench: ClauseContext) -> list[str]:
-    """The machines of the list of all. Raises NotJudgedError where there are none."""
+    """Return the machines of the list of all. Raises NotJudgedError where there are none."""
     bench.read()
     found = list(bench.face.machines.values())
     if not found:
@@ -336,7 +336,7 @@ def _known(bench: ClauseContext) -> list[str]:
 
 
 def _everywhere(bench: ClauseContext) -> list[tuple[str, Mapping[str, Any]]]:
-    """Every resource, with where it was listed."""
+    """Return every resource, with where it was listed."""
     found = [(f"GET {bench.face.at(RESOURCES)}", each) for each in _object(bench, RESOURCES, "resources")]
     for uuid in _known(bench):
         path = f"{MACHINES}/{uuid}"

@@ -37,7 +37,7 @@ class LoginRealm(Struct, frozen=True):
 
 
 def realm_of_environment() -> LoginRealm:
-    """As the client of the components has it: ``MEWS_FM_REALM`` and the others."""
+    """Return it as the client of the components has it: ``MEWS_FM_REALM`` and the others."""
     get = os.environ.get
     name, client, secret = (get(each, "mews") for each in _LOGIN)
     return LoginRealm(name, client, secret, get("MEWS_FM_TENANT", ""))
@@ -74,11 +74,11 @@ class FmTableClient:
     # Requests
 
     def token_path(self) -> str:
-        """Where tokens are given."""
+        """Return where tokens are given."""
         return f"/id_manager/realms/{quote(self._realm.realm, safe='')}/protocol/openid-connect/token"
 
     def ask_for_token(self, *, raw: bool = False, password: str | None = None) -> HttpReply:
-        """The answer to a login; ``raw``: not encoded, as composable-dra-driver sends it."""
+        """Return the answer to a login; ``raw``: not encoded, as composable-dra-driver sends it."""
         user, own = self._client.credentials or ("", "")
         form = {
             "client_id": self._realm.client_id,
@@ -95,7 +95,7 @@ class FmTableClient:
         return below_500(reply, f"POST {self.token_path()}")
 
     def bearer(self) -> Mapping[str, str]:
-        """The header of somebody who has logged in; none where no token was given."""
+        """Return the header of somebody who has logged in; none where no token was given."""
         with self._lock:
             if not self._token and self.login is None:
                 self.login = self.ask_for_token()
@@ -114,7 +114,7 @@ class FmTableClient:
         tenant: str | None = None,
         query: Mapping[str, str] | None = None,
     ) -> HttpReply:
-        """An answer below 500, as somebody who has logged in; after a 401 the login is made again, once."""
+        """Return an answer below 500, as somebody who has logged in; after a 401 the login is made again, once."""
         who = self.bearer()
         kind = {} if body is None else {"Content-Type": "application/json"}
         for tries in (1, 2):
@@ -129,14 +129,14 @@ class FmTableClient:
         return below_500(reply, f"{method} {whole}", but=(507,))
 
     def at(self, path: str, tenant: str | None = None, **query: str) -> str:
-        """The path with its query: the tenant's, where it is one of the fabric manager."""
+        """Return the path with its query: the tenant's, where it is one of the fabric manager."""
         asked = dict(query)
         if path.startswith(FABRIC):
             asked = {"tenant_uuid": self.tenant if tenant is None else tenant, **asked}
         return f"{path}?{urlencode(asked)}" if asked else path
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
-        """The JSON object of a 200.
+        """Return the JSON object of a 200.
 
         Raises NoAnswerError, HttpServerError, MalformedError.
         """
@@ -148,14 +148,14 @@ class FmTableClient:
         return value
 
     def cluster_path(self, rest: str, version: str = "v3") -> str:
-        """A path of the cluster manager."""
+        """Return a path of the cluster manager."""
         self.bearer()
         return f"{AUTOSCALER}/{version}/tenants/{self.tenant}/clusters/{self.cluster}{rest}"
 
     # The table
 
     def read(self) -> ListedTable:
-        """All resources, free ones included."""
+        """Return all resources, free ones included."""
         value = self.get(RESOURCES)
         records = at(value, "data", "resources")
         if not isinstance(records, list) or not isinstance(at(value, "data", "machines"), list):
@@ -177,24 +177,24 @@ class FmTableClient:
         return ListedTable(rows, tuple(self.machines), more_than_once(names))
 
     def machine(self, port: str) -> str:
-        """The machine on a host port; of one that there is not, one that no fabric has."""
+        """Return the machine on a host port; of one that there is not, one that no fabric has."""
         return self.machines.get(port, NO_MACHINE)
 
     def update_path(self, machine: str) -> str:
-        """Where the resources of a machine are changed."""
+        """Return where the resources of a machine are changed."""
         return f"{FABRIC}/machines/{machine}/update"
 
     def attach(self, device: str, port: str) -> bool:
-        """A PATCH that names the resource; whether its status says so."""
+        """Return a PATCH that names the resource; whether its status says so."""
         return self.ask_attach(device, port).status == 200
 
     def ask_attach(self, device: str, port: str) -> HttpReply:
-        """The answer to it."""
+        """Return the answer to it."""
         machine = self.machine(port)
         return self.send("PATCH", self.update_path(machine), self.attach_body(device, machine))
 
     def attach_body(self, device: str, machine: str) -> bytes:
-        """By model, as the clients do, and by the resource's own UUID."""
+        """Return it by model, as the clients do, and by the resource's own UUID."""
         known = self.placed.get(device)
         uuid, kind, model = (known.uuid, known.kind, known.model) if known is not None else (device, "gpu", "")
         conditions = [condition("model", model)] if model else []
@@ -202,41 +202,42 @@ class FmTableClient:
         return self.shell(machine, spec)
 
     def by_model(self, kind: str, model: str, machine: str) -> bytes:
-        """A body that names no resource."""
+        """Return a body that names no resource."""
         spec = {"res_type": kind, "res_spec": {"condition": [condition("model", model)]}, "res_num": 1}
         return self.shell(machine, spec)
 
     def shell(self, machine: str, spec: Mapping[str, Any]) -> bytes:
-        """What is around a resource specification."""
+        """Return what is around a resource specification."""
         item = {"mach_uuid": machine, "resources": [{"res_specs": [spec]}]}
         return json.dumps({"tenants": {"tenant_uuid": self.tenant, "machines": [item]}}).encode()
 
     def detach(self, device: str) -> bool:
-        """A DELETE with a body, to the machine that the device was last listed in; whether its status says so."""
+        """Return a DELETE with a body, to the machine that the device was last listed in; whether its status says
+        so."""
         known = self.placed.get(device)
         machine = known.machine if known is not None else ""
         return self._detach(device, machine or next(iter(self.machines.values()), NO_MACHINE))
 
     def detach_again(self, device: str, port: str) -> bool:
-        """The same to that port's machine."""
+        """Return the same to that port's machine."""
         return self._detach(device, self.machine(port))
 
     def _detach(self, device: str, machine: str) -> bool:
         return self.send("DELETE", self.update_path(machine), self.detach_body(device, machine)).status in (200, 204)
 
     def detach_body(self, device: str, machine: str) -> bytes:
-        """The resource by its UUID."""
+        """Return the resource by its UUID."""
         known = self.placed.get(device)
         uuid, kind = (known.uuid, known.kind) if known is not None else (device, "gpu")
         return self.shell(machine, {"res_type": kind, "res_uuid": uuid, "res_num": 1})
 
     def bare_delete(self) -> bool:
-        """Whether the status of a DELETE without a body says so, at a machine that has a resource."""
+        """Return whether the status of a DELETE without a body says so, at a machine that has a resource."""
         machine = next((each.machine for each in self.placed.values() if each.machine), NO_MACHINE)
         return self.send("DELETE", self.update_path(machine)).status in (200, 204)
 
     def call(self, device: str, port: str | None) -> str:
-        """The request that moves a device."""
+        """Return the request that moves a device."""
         known = self.placed.get(device)
         machine = self.machine(port) if port is not None else known.machine if known is not None else NO_MACHINE
         method = "DELETE" if port is None else "PATCH"
@@ -244,7 +245,7 @@ class FmTableClient:
         return f"{method} {self.at(self.update_path(machine))} {body.decode()}"
 
     def versions(self) -> Versions:
-        """The server's own name: the dialect has no word for versions."""
+        """Return the server's own name: the dialect has no word for versions."""
         reply = self.send("GET", f"{FABRIC}/machines")
         return Versions({"Server": reply.headers["server"]} if "server" in reply.headers else {})
 
@@ -253,18 +254,18 @@ class FmTableClient:
 
 
 def condition(column: str, value: str) -> Mapping[str, str]:
-    """One condition on a resource."""
+    """Return one condition on a resource."""
     return {"column": column, "operator": "eq", "value": value}
 
 
 def model_of(resource: Mapping[str, Any]) -> str:
-    """The value of the condition on the column model."""
+    """Return the value of the condition on the column model."""
     found = objects(resource, "res_spec", "condition")
     return next((text(each, "value") for each in found if each.get("column") == "model"), "")
 
 
 def token_of(reply: HttpReply) -> str:
-    """The access token of a login; empty where there is none."""
+    """Return the access token of a login; empty where there is none."""
     try:
         return text(reply.json(), "access_token") if reply.status < 300 else ""
     except MalformedError:
@@ -272,7 +273,7 @@ def token_of(reply: HttpReply) -> str:
 
 
 def tenant_of(token: str) -> str:
-    """The tenant that a token names, "" where it names none."""
+    """Return the tenant that a token names, "" where it names none."""
     packed = token.split(".")[1] if token.count(".") else ""
     try:
         return text(json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))), "tenant_uuid")

@@ -37,7 +37,7 @@ class H3ApiTableClient:
         self.content_type = self.content_types[0]
 
     def read(self) -> ListedTable:
-        """The listing."""
+        """Return the listing."""
         records = _records(self._client.send("GET", RESOURCES))
         ports = {port: text(record, "Port_GID") for record in records if (port := text(record, "Port#"))}
         self._gids = {port: gid for port, gid in ports.items() if gid}
@@ -49,15 +49,15 @@ class H3ApiTableClient:
         return ListedTable(rows, tuple(ports), more_than_once(text(record, "Dev_GID") for record in records))
 
     def attach(self, device: str, port: str, content_type: str = "") -> bool:
-        """What ``result`` says."""
+        """Return what ``result`` says."""
         return self.send(*self._move(device, port), content_type)
 
     def detach(self, device: str, content_type: str = "") -> bool:
-        """What ``result`` says."""
+        """Return what ``result`` says."""
         return self.send(*self._move(device, None), content_type)
 
     def bare_delete(self) -> bool:
-        """What ``result`` says to a DELETE without a body."""
+        """Return what ``result`` says to a DELETE without a body."""
         reply = self._client.send("DELETE", ALLOCATION)
         try:
             return _result(below_500(reply, f"DELETE {ALLOCATION}"))
@@ -65,17 +65,17 @@ class H3ApiTableClient:
             return False
 
     def call(self, device: str, port: str | None) -> str:
-        """The request that moves a device."""
+        """Return the request that moves a device."""
         method, body = self._move(device, port)
         return f"{method} {ALLOCATION} {body.decode()} (Content-Type {self.content_type})"
 
     def send(self, method: str, body: bytes, content_type: str = "") -> bool:
-        """What ``result`` says to a raw body."""
+        """Return what ``result`` says to a raw body."""
         reply = self._client.send(method, ALLOCATION, body, {"Content-Type": content_type or self.content_type})
         return _result(below_500(reply, f"{method} {ALLOCATION}"))
 
     def versions(self) -> Versions:
-        """The server's own name: the dialect has no word for versions."""
+        """Return the server's own name: the dialect has no word for versions."""
         reply = self._client.send("GET", RESOURCES)
         return Versions({"Server": reply.headers["server"]} if "server" in reply.headers else {})
 
@@ -101,7 +101,7 @@ def _records(reply: HttpReply) -> list[dict[str, Any]]:
 
 
 def _result(reply: HttpReply) -> bool:
-    """The boolean of a reply in the form ``{"action": text, "result": [boolean], "remark": text}``."""
+    """Return the boolean of a reply in the form ``{"action": text, "result": [boolean], "remark": text}``."""
     value = reply.json()
     shape = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("action", "remark"))
     result = value.get("result") if shape else None
@@ -187,7 +187,7 @@ def _free_is_empty(bench: ClauseContext) -> None:
 
 
 def _once_free(bench: ClauseContext) -> list[dict[str, Any]]:
-    """The records of free devices in the first listing of the run that has some."""
+    """Return the records of free devices in the first listing of the run that has some."""
     for exchange in bench.client.log:
         if exchange.path == RESOURCES and exchange.status == 200:
             try:
@@ -260,7 +260,7 @@ def _result_on_failure(bench: ClauseContext) -> None:
 
 
 def _form_is_known(bench: ClauseContext) -> bool:
-    """Whether any write was answered in the right form: else it is no matter of failures."""
+    """Return whether any write was answered in the right form: else it is no matter of failures."""
     for exchange in bench.client.log:
         if exchange.path == ALLOCATION and exchange.status is not None:
             try:

@@ -105,7 +105,7 @@ def _refusal_keeps(bench: ClauseContext) -> None:
 
 
 def _pcie_device(bench: ClauseContext) -> Mapping[str, Any]:
-    """A PCIeDevice with ReadyToRemove, of an idle device."""
+    """Return a PCIeDevice with ReadyToRemove, of an idle device."""
     for value in walk(bench).of("PCIeDevice"):
         if text(value, "Id") in bench.devices and "ReadyToRemove" in value and link_of(value):
             return value

@@ -39,7 +39,7 @@ class Sighting(Generic[T]):
             self._found, self._error = [], error
 
     def __call__(self) -> T:
-        """What was seen; raises what was raised when it was looked at."""
+        """Return what was seen; raises what was raised when it was looked at."""
         if not self._found:
             raise self._error
         return self._found[0]
@@ -62,7 +62,7 @@ class WatchedAttach(Struct, frozen=True):
 
 
 def watched(bench: ClauseContext) -> WatchedAttach:
-    """The attach, made once a run; its exchanges are shown with each clause that is judged by it.
+    """Return the attach, made once a run; its exchanges are shown with each clause that is judged by it.
 
     Raises NotJudgedError where no device can be attached.
     """

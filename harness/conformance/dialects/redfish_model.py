@@ -112,11 +112,11 @@ class Walk(Struct, frozen=True):
     """What could not be had."""
 
     def all(self, schema: str) -> Iterator[Mapping[str, Any]]:
-        """The resources of a schema, collections left out."""
+        """Return the resources of a schema, collections left out."""
         return (value for value in self.resources.values() if schema_of(value) == schema)
 
     def of(self, schema: str) -> Iterator[Mapping[str, Any]]:
-        """The same.
+        """Return the same.
 
         Raises NotJudgedError where one of them has properties of another type: another clause is about that.
         """
@@ -126,13 +126,13 @@ class Walk(Struct, frozen=True):
 
 
 def schema_of(value: Mapping[str, Any]) -> str:
-    """The unversioned name of a resource's type; empty where it has none with a version."""
+    """Return the unversioned name of a resource's type; empty where it has none with a version."""
     found = TYPE.fullmatch(text(value, "@odata.type"))
     return found[1] if found else ""
 
 
 def walk(bench: ClauseContext) -> Walk:
-    """The walk, made once a run.
+    """Return the walk, made once a run.
 
     Raises ListingUnavailableError where even the root cannot be had.
     """
@@ -198,7 +198,7 @@ def _walk(bench: ClauseContext) -> Walk:
 
 
 def _shape(path: str, names: Set[str]) -> str:
-    """The path without what members of collections are called: alike for resources of one kind."""
+    """Return the path without what members of collections are called: alike for resources of one kind."""
     return "/".join("" if part in names else part for part in path.split("/"))
 
 

@@ -24,14 +24,14 @@ RULES = "chassis.md 4: rules of the protocol"
 def ask(
     bench: ClauseContext, method: str, path: str, *, known: bool = True, body: Any = None, **headers: str
 ) -> HttpReply:
-    """One request, again while there is no answer."""
+    """Return one request, again while there is no answer."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     reply: HttpReply = bench.insist(lambda: bench.face.send(method, path, body, named, known=known))
     return reply
 
 
 def extended(reply: HttpReply, what: str) -> Mapping[str, Any]:
-    """The error of a reply.
+    """Return the error of a reply.
 
     Raises UnmetClauseError where it has another form.
     """
@@ -58,7 +58,7 @@ def resources(bench: ClauseContext) -> Iterator[tuple[str, HttpReply]]:
 
 
 def example(bench: ClauseContext) -> str:
-    """A resource that can be looked at: a zone where there is one, else any other than the root."""
+    """Return a resource that can be looked at: a zone where there is one, else any other than the root."""
     with contextlib.suppress(NotJudgedError):
         ports = bench.insist(bench.face.read).ports
         if ports:
@@ -68,7 +68,7 @@ def example(bench: ClauseContext) -> str:
 
 
 def collection(bench: ClauseContext) -> str:
-    """A collection: that of the endpoints where there is one, else any other."""
+    """Return a collection: that of the endpoints where there is one, else any other."""
     with contextlib.suppress(NotJudgedError):
         found: str = bench.insist(lambda: bench.face.path("Endpoints"))
         return found

@@ -54,7 +54,7 @@ class RedfishTableClient:
     def send(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, *, known: bool = True
     ) -> HttpReply:
-        """An answer below 500; ``known``: as somebody who has logged in.
+        """Return an answer below 500; ``known``: as somebody who has logged in.
 
         Raises NoAnswerError, ServerError.
         """
@@ -70,7 +70,7 @@ class RedfishTableClient:
         return below_500(reply, f"{method} {path}", but=(501,))
 
     def get(self, path: str) -> dict[str, Any]:
-        """A resource.
+        """Return a resource.
 
         Raises NoAnswerError, ServerError, MalformedError.
         """
@@ -90,7 +90,7 @@ class RedfishTableClient:
             self.seen[found[1]] = ".".join(found.groups()[1:])
 
     def who(self) -> Mapping[str, str]:
-        """The headers of somebody who has logged in."""
+        """Return the headers of somebody who has logged in."""
         with self._lock:
             if not self._headers and self.login is None and self._client.credentials is not None:
                 self._log_in(*self._client.credentials)
@@ -108,7 +108,7 @@ class RedfishTableClient:
             self._headers = self.basic()
 
     def basic(self) -> dict[str, str]:
-        """The header of Basic authentication."""
+        """Return the header of Basic authentication."""
         user, password = self._client.credentials or ("", "")
         pair = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._client.keep_secret(pair)
@@ -117,7 +117,7 @@ class RedfishTableClient:
     # The table
 
     def path(self, name: str) -> str:
-        """Where Fabric, Zones or Endpoints are: those of the first PCIe fabric."""
+        """Return where Fabric, Zones or Endpoints are: those of the first PCIe fabric."""
         if not self._paths:
             root = self.get(ROOT)
             if "Fabrics" not in root:
@@ -131,7 +131,7 @@ class RedfishTableClient:
         return self._paths[name]
 
     def members(self, path: str) -> list[dict[str, Any]]:
-        """The resources of a collection, expanded where the service can, over all its pages."""
+        """Return the resources of a collection, expanded where the service can, over all its pages."""
         expands = at(self.get(ROOT), "ProtocolFeaturesSupported", "ExpandQuery", "NoLinks") is True
         page: str | None = f"{path}?$expand=.($levels=1)" if expands else path
         found: list[dict[str, Any]] = []
@@ -149,7 +149,7 @@ class RedfishTableClient:
         return found
 
     def _member(self, path: str) -> dict[str, Any] | None:
-        """A member of a collection; None where it cannot be had, time and again, while others can."""
+        """Return a member of a collection; None where it cannot be had, time and again, while others can."""
         try:
             found = self.get(path) if path else None
         except (HttpServerError, MalformedError):
@@ -182,11 +182,11 @@ class RedfishTableClient:
         return ListedTable(rows, tuple(ports), more_than_once(names))
 
     def zone(self, port: str) -> str:
-        """The zone of a host port; what it would be called, of one that there is not."""
+        """Return the zone of a host port; what it would be called, of one that there is not."""
         return self._zones.get(port) or f"{self.path('Zones')}/{port}"
 
     def endpoint(self, device: str) -> str:
-        """A device's endpoint; likewise."""
+        """Return a device's endpoint; likewise."""
         return self._endpoints.get(device) or f"{self.path('Endpoints')}/{device}"
 
     def attach(self, device: str, port: str) -> bool:
@@ -206,19 +206,19 @@ class RedfishTableClient:
         return self.act(self.zone(port), REMOVE, device).status < 400
 
     def call(self, device: str, port: str | None) -> str:
-        """The request that moves a device."""
+        """Return the request that moves a device."""
         word, zone = (REMOVE, "ZONE") if port is None else (ADD, self.zone(port))
         body = {"Endpoint": {"@odata.id": self.endpoint(device)}}
         return f"POST {zone}/Actions/{word.lstrip('#')} {json.dumps(body)}"
 
     def act(self, zone: str, action: str, device: str, **parameters: str) -> HttpReply:
-        """One of a zone's actions, followed to its end."""
+        """Return one of a zone's actions, followed to its end."""
         body = {"Endpoint": {"@odata.id": self.endpoint(device)}, **parameters}
         return self.follow(self.send("POST", f"{zone}/Actions/{action.lstrip('#')}", body))
 
     def follow(self, reply: HttpReply) -> HttpReply:
-        """The operation's own reply: that of its task monitor once it is not 202 any more. Where the monitor gives
-        none, what became of it is unknown, and NoAnswerError is raised: the table shows it."""
+        """Return the operation's own reply: that of its task monitor once it is not 202 any more. Where the monitor
+        gives none, what became of it is unknown, and NoAnswerError is raised: the table shows it."""
         self.task = [reply]
         patience_s = min(self._client.address.patience_s, BRIEF_S if self._endless else MONITOR_S)
         began_s = time.monotonic()
@@ -239,7 +239,7 @@ class RedfishTableClient:
         return reply
 
     def versions(self) -> Versions:
-        """Of the root, the manager's firmware, and every schema that was seen."""
+        """Return that of the root, the manager's firmware, and every schema that was seen."""
         root = self.send("GET", ROOT, known=False).json()
         service = {
             name: found for name in ("RedfishVersion", "Vendor", "Product", "UUID") if (found := text(root, name))
@@ -266,7 +266,7 @@ class NoFabricError(NotJudgedError):
 
 
 def link(value: Any, name: str) -> str:
-    """Where a member of a resource leads.
+    """Return where a member of a resource leads.
 
     Raises MalformedError.
     """
@@ -277,16 +277,16 @@ def link(value: Any, name: str) -> str:
 
 
 def tail(path: str) -> str:
-    """The last part."""
+    """Return the last part."""
     return path.rstrip("/").rpartition("/")[2]
 
 
 def initiates(endpoint: Mapping[str, Any]) -> bool:
-    """Whether it is a host port's."""
+    """Return whether it is a host port's."""
     return any(each.get("EntityRole") == "Initiator" for each in objects(endpoint, "ConnectedEntities"))
 
 
 def durable_name(endpoint: Mapping[str, Any]) -> str:
-    """The first durable name of an endpoint: a GPU's UUID."""
+    """Return the first durable name of an endpoint: a GPU's UUID."""
     names = [text(each, "DurableName") for each in objects(endpoint, "Identifiers")]
     return names[0] if names else ""

@@ -36,7 +36,7 @@ class DialectClauses(Struct, frozen=True):
 
 
 def clauses_of(dialect: str) -> DialectClauses:
-    """What to judge that dialect with.
+    """Return what to judge that dialect with.
 
     Raises BadInputError for one that there is not, or that has no clauses.
     """

@@ -40,7 +40,7 @@ class ResourcePoolTableClient:
         self.content_type = self.content_types[0]
 
     def read(self) -> ListedTable:
-        """The listing."""
+        """Return the listing."""
         records = _records(self._client.send("GET", RESOURCES))
         rows = {
             device: ListedDevice(text(record, "uuid"), text(record, "hostport") or None)
@@ -51,29 +51,29 @@ class ResourcePoolTableClient:
         return ListedTable(rows, ports, more_than_once(text(record, "devid") for record in records))
 
     def attach(self, device: str, port: str) -> bool:
-        """Whether the status says so."""
+        """Return whether the status says so."""
         return self._write("POST", _body(device, port))
 
     def detach(self, device: str) -> bool:
-        """Whether the status says so."""
+        """Return whether the status says so."""
         return self._write("DELETE", _body(device, None))
 
     def bare_delete(self) -> bool:
-        """Whether the status of a DELETE without a body says so."""
+        """Return whether the status of a DELETE without a body says so."""
         return below_500(self._client.send("DELETE", ALLOCATION), f"DELETE {ALLOCATION}").status < 400
 
     def call(self, device: str, port: str | None) -> str:
-        """The request that moves a device."""
+        """Return the request that moves a device."""
         method = "DELETE" if port is None else "POST"
         return f"{method} {ALLOCATION} {_body(device, port).decode()} (Content-Type {self.content_type})"
 
     def send(self, method: str, body: bytes) -> HttpReply:
-        """The answer to a raw body, below 500."""
+        """Return the answer to a raw body, below 500."""
         reply = self._client.send(method, ALLOCATION, body, {"Content-Type": self.content_type})
         return below_500(reply, f"{method} {ALLOCATION}")
 
     def versions(self) -> Versions:
-        """The server's own name: the dialect has no word for versions."""
+        """Return the server's own name: the dialect has no word for versions."""
         reply = self._client.send("GET", RESOURCES)
         return Versions({"Server": reply.headers["server"]} if "server" in reply.headers else {})
 
@@ -162,7 +162,7 @@ def _free(bench: ClauseContext) -> None:
 
 
 def _once_free(bench: ClauseContext) -> list[dict[str, Any]]:
-    """The records of free devices in the first listing of the run that has some."""
+    """Return the records of free devices in the first listing of the run that has some."""
     for exchange in bench.client.log:
         if exchange.path == RESOURCES and exchange.status == 200:
             try:
@@ -199,7 +199,7 @@ def _no_content(bench: ClauseContext) -> None:
 
 
 def _made(bench: ClauseContext, what: str) -> Exchange:
-    """The exchange of such a move."""
+    """Return the exchange of such a move."""
     device, port = bench.attached() if what == FIRST_DETACH else (bench.free(), bench.ports[0])
     if what == FREE_DETACH:
         bench.ask(device, None, lambda: bool(bench.face.detach(device)))
@@ -213,7 +213,7 @@ def _body(device: str, port: str | None) -> bytes:
 
 
 def _answered(bench: ClauseContext, device: str, port: str | None, method: str, body: bytes) -> HttpReply | None:
-    """One write's reply, also told to the ledger; None where there was no answer."""
+    """Return one write's reply, also told to the ledger; None where there was no answer."""
     replies: list[HttpReply] = []
 
     def ask() -> bool:
@@ -227,7 +227,8 @@ def _answered(bench: ClauseContext, device: str, port: str | None, method: str, 
 def _answers(
     wanted: tuple[int, str], method: str, body: Callable[[ClauseContext], tuple[str, Mapping[str, Any] | bytes]]
 ) -> Callable[[ClauseContext], None]:
-    """A check that a request which must be refused is, with that status and text; it tries again without an answer."""
+    """Return a check that a request which must be refused is, with that status and text; it tries again without an
+    answer."""
 
     def check(bench: ClauseContext) -> None:
         device, content = body(bench)

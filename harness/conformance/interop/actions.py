@@ -25,14 +25,14 @@ class ActionsOf(Protocol):
         ...
 
     def instances(self, bench: ClauseContext) -> list[JudgedObject]:
-        """The resources."""
+        """Return the resources."""
         ...
 
 
 def action_clauses(
     above: str, reference: str, of: ActionsOf, requirements: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Clause]:
-    """A clause per action, per action info that is asked for and per parameter."""
+    """Yield a clause per action, per action info that is asked for and per parameter."""
     for name, each in requirements.items():
         wanted = each.get("ReadRequirement", "Mandatory")
         own, where = f"{above}.#{name}", f"{reference}.ActionRequirements.{name}"
@@ -99,7 +99,8 @@ def _parameter(of: ActionsOf, name: str, parameter: str, values: Any) -> Callabl
 
 
 def _described(seen: Walk, action: Mapping[str, Any], parameter: str) -> tuple[bool | None, Any]:
-    """Whether the parameter is listed, None where nothing lists any, and the values that it takes, if that is said."""
+    """Return whether the parameter is listed, None where nothing lists any, and the values that it takes, if that is
+    said."""
     allowed = action.get(f"{parameter}@Redfish.AllowableValues")
     if allowed is not None:
         return True, allowed

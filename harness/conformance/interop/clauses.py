@@ -34,7 +34,7 @@ class UseCase(Struct, frozen=True):
         return f"profile.{self.resource}" + (f"[{title}]" if title else "")
 
     def instances(self, bench: ClauseContext) -> list[JudgedObject]:
-        """Those of the walk."""
+        """Return those of the walk."""
         seen = walk(bench)
         found = [
             JudgedObject(uri, "", value, value)
@@ -55,7 +55,7 @@ class UseCase(Struct, frozen=True):
 
 
 def interop_clauses(document: Mapping[str, Any]) -> tuple[Clause, ...]:
-    """All clauses of a document that has been read."""
+    """Return all clauses of a document that has been read."""
     name = str(document.get("ProfileName", "profile"))
     return (
         *protocol_clauses(name, document.get("Protocol", {})),
@@ -114,7 +114,7 @@ def _present(use_case: UseCase, wanted: str) -> Callable[[ClauseContext], None]:
 
 
 def _present_below(use_case: UseCase, parents: Sequence[str], wanted: str) -> Callable[[ClauseContext], None]:
-    """Of a resource that must be below others: each of those has one, or none where it is excluded."""
+    """Return that of a resource that must be below others: each of those has one, or none where it is excluded."""
 
     def check(bench: ClauseContext) -> None:
         seen = walk(bench)
@@ -144,7 +144,7 @@ def _of_version(use_case: UseCase, minimum: str) -> Callable[[ClauseContext], No
 
 
 def _allows(use_case: UseCase, option: str, verbs: Sequence[str]) -> Callable[[ClauseContext], None]:
-    """Of a collection, deletes and updates are its members'."""
+    """Return that of a collection, deletes and updates are its members'."""
 
     def check(bench: ClauseContext) -> None:
         seen = walk(bench)

@@ -36,7 +36,7 @@ class JudgedObject(Struct, frozen=True):
 
 
 def find(holder: JudgedObject, name: str) -> Any:
-    """A property by its name, at the object and then further up, or by its JSON pointer; ABSENT without it."""
+    """Return a property by its name, at the object and then further up, or by its JSON pointer; ABSENT without it."""
     if name.startswith("/"):
         found: Any = holder.resource
         for part in name[1:].split("/"):
@@ -54,7 +54,7 @@ def find(holder: JudgedObject, name: str) -> Any:
 
 
 def holds(seen: Walk, value: Any, how: str, values: Sequence[Any]) -> bool:
-    """Whether a value compares so; each element of an array must."""
+    """Return whether a value compares so; each element of an array must."""
     if how in ("Absent", "Present"):
         return (value is ABSENT) == (how == "Absent")
     if value is ABSENT:
@@ -89,18 +89,18 @@ def same(one: Any, other: Any) -> bool:
 
 
 def type_of(resource: Mapping[str, Any]) -> str:
-    """The unversioned name of a resource's type, also of a collection's."""
+    """Return the unversioned name of a resource's type, also of a collection's."""
     return schema_of(resource) or str(at(resource, "@odata.type") or "").lstrip("#").partition(".")[0]
 
 
 def at_uri(uri: str, patterns: Sequence[str]) -> bool:
-    """Whether a URI is one of these, in the form of the Redfish specification or as a regular expression."""
+    """Return whether a URI is one of these, in the form of the Redfish specification or as a regular expression."""
     forms = (_PLACEHOLDER.sub("[^/]+", each) for each in patterns)
     return any(searcher(form).fullmatch(uri.rstrip("/")) is not None for form in forms)
 
 
 def applying(seen: Walk, requirement: Mapping[str, Any], holder: JudgedObject) -> Mapping[str, Any]:
-    """The requirement as its first condition that is met changes it."""
+    """Return the requirement as its first condition that is met changes it."""
     for condition in requirement.get("ConditionalRequirements", ()):
         if _met(seen, condition, holder):
             changed = {name: each for name, each in requirement.items() if name not in ("Values", "Comparison")}
@@ -125,7 +125,7 @@ def _met(seen: Walk, condition: Mapping[str, Any], holder: JudgedObject) -> bool
 
 
 def is_below(seen: Walk, uri: str, parents: Sequence[str]) -> bool:
-    """Whether the resources above it are of these types, the last one being the nearest."""
+    """Return whether the resources above it are of these types, the last one being the nearest."""
     above = uri.rstrip("/")
     for wanted in reversed(parents):
         above = above.rpartition("/")[0]

@@ -37,7 +37,7 @@ class ProfilePlace(Struct, frozen=True):
         return ProfilePlace(self.file, f"{self.path}.{name}" if self.path else str(name))
 
     def wrong(self, text: str) -> BadInputError:
-        """The error, one line."""
+        """Return the error, one line."""
         return BadInputError(f"{self.file}: {self.path + ': ' if self.path else ''}{text}")
 
 
@@ -45,7 +45,7 @@ _PARTS = ("Protocol", "Resources", "Registries")
 
 
 def read_document(file: Path) -> Mapping[str, Any]:
-    """The profile, with the requirements of those that it requires (they lie beside it, by DMTF's file names).
+    """Return the profile, with the requirements of those that it requires (they lie beside it, by DMTF's file names).
 
     Raises BadInputError.
     """
@@ -109,7 +109,7 @@ def _object(members: Mapping[str, Check]) -> Check:
 
 
 def _each(inner: Check) -> Check:
-    """Any names, each with one of these."""
+    """Return any names, each with one of these."""
 
     def check(place: ProfilePlace, value: Any) -> None:
         if not isinstance(value, dict):

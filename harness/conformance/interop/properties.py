@@ -22,7 +22,8 @@ TOGETHER = ("AnyOf", "AllOf")
 def property_clauses(
     above: str, reference: str, holders: Holders, name: str, requirement: Mapping[str, Any]
 ) -> Iterator[Clause]:
-    """Of one property of these objects, and of what is inside it. ``above``: the clause about the objects."""
+    """Yield those of one property of these objects, and of what is inside it. ``above``: the clause about the
+    objects."""
     own = f"{above}.{name}"
     wanted = requirement.get("ReadRequirement", "Mandatory")
     grade = OF_READING.get(wanted, SHOULD if wanted == "Recommended" else MAY)
@@ -45,7 +46,7 @@ def property_clauses(
 
 
 def _inside(holders: Holders, name: str) -> Holders:
-    """The object or the objects that a property holds."""
+    """Return the object or the objects that a property holds."""
 
     def inner(bench: ClauseContext) -> list[JudgedObject]:
         found = []
@@ -89,7 +90,7 @@ def _readable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Ca
 
 
 def _judge_presence(needed: Mapping[str, Any], holder: JudgedObject, name: str, value: Any) -> bool:
-    """Whether there was something to judge.
+    """Return whether there was something to judge.
 
     Raises UnmetClauseError.
     """
@@ -140,7 +141,7 @@ def _judge_together(seen: Walk, needed: Mapping[str, Any], name: str, values: Se
 
 
 def _writable(holders: Holders, name: str, requirement: Mapping[str, Any]) -> Callable[[ClauseContext], None]:
-    """By what the service says of itself: nothing is written."""
+    """Return it by what the service says of itself: nothing is written."""
 
     def check(bench: ClauseContext) -> None:
         seen = walk(bench)
@@ -175,7 +176,7 @@ def _can_be_written(seen: Walk, holder: JudgedObject, name: str) -> bool | None:
 
 
 def _is_replaced(needed: Mapping[str, Any], holder: JudgedObject, name: str) -> bool:
-    """Whether another property stands in for this one, as the profile allows."""
+    """Return whether another property stands in for this one, as the profile allows."""
     newer = needed.get("ReplacedByProperty")
     if newer is not None and find(holder, newer) is not ABSENT:
         return True

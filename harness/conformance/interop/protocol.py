@@ -29,7 +29,7 @@ UNSEEN = ("Discovery", "HostInterface")
 
 
 def protocol_clauses(profile: str, asked: Mapping[str, Any]) -> Iterator[Clause]:
-    """Of the part ``Protocol``."""
+    """Yield those of the part ``Protocol``."""
     for name, wanted in asked.items():
         own, reference = f"profile.protocol.{name}", f"DSP0272 {profile}: Protocol.{name}"
         if name == "MinVersion":
@@ -72,7 +72,7 @@ def _error(bench: ClauseContext, part: str) -> None:
 
 
 def registry_clauses(profile: str, asked: Mapping[str, Mapping[str, Any]]) -> Iterator[Clause]:
-    """Of the part ``Registries``."""
+    """Yield those of the part ``Registries``."""
     for name, each in asked.items():
         wanted = each.get("ReadRequirement", "Mandatory")
         if wanted not in GRADES:

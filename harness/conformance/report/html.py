@@ -48,7 +48,7 @@ ADVICE = {
 
 
 def html_page(outcome: ConformanceOutcome) -> str:
-    """The whole page."""
+    """Return the whole page."""
     title = f"mews conform: {outcome.verdict}, {summary(outcome)}"
     body = "".join([*_head(outcome), *_wrong(outcome), *_sections(outcome), *_notes(outcome)])
     bar = '<header class="top"><nav><span class="brand">mews</span><span>conform</span></nav></header>'
@@ -71,7 +71,7 @@ def _head(outcome: ConformanceOutcome) -> Iterator[str]:
 
 
 def _wrong(outcome: ConformanceOutcome) -> Iterator[str]:
-    """What fails the run besides its clauses."""
+    """Yield what fails the run besides its clauses."""
     lines = wrong(outcome)
     if lines:
         yield f'<section class="violations"><h2>Besides the clauses</h2>{_list(lines)}</section>'
@@ -101,7 +101,7 @@ def _sections(outcome: ConformanceOutcome) -> Iterator[str]:
 
 
 def _card(result: ClauseResult, dialect: str) -> Iterator[str]:
-    """A clause in full."""
+    """Yield a clause in full."""
     yield f'<article class="failure {result.verdict}"><h3>{_name(result)}</h3>'
     yield _body(result)
     text = escape(explanation(result.clause, dialect))
@@ -110,7 +110,7 @@ def _card(result: ClauseResult, dialect: str) -> Iterator[str]:
 
 
 def _folded(result: ClauseResult) -> Iterator[str]:
-    """A line, the rest folded, the exchange that shows the finding first."""
+    """Yield a line, the rest folded, the exchange that shows the finding first."""
     reason = "" if result.reason == READ_ONLY else result.reason or result.note
     shown = f'<span class="faint">{escape(reason)}</span>' if reason else ""
     yield f'<details class="clause {result.verdict}"><summary>{_name(result)} {shown}</summary>'
@@ -130,7 +130,7 @@ def _body(result: ClauseResult) -> str:
 
 
 def _exchanges(result: ClauseResult) -> str:
-    """The last requests and replies, each folded."""
+    """Return the last requests and replies, each folded."""
     count, shown = len(result.exchanges), result.exchanges[-MOST_EXCHANGES:]
     if not shown:
         return ""
@@ -142,7 +142,7 @@ def _exchanges(result: ClauseResult) -> str:
 
 
 def _evidence(result: ClauseResult) -> str:
-    """The one exchange that shows a finding, whatever its grade; nothing where there is none."""
+    """Return the one exchange that shows a finding, whatever its grade; nothing where there is none."""
     exchange = result.evidence
     if exchange is None:
         return ""

@@ -9,7 +9,8 @@ from mews.harness.report.junit_writer import JUnitCase, JUnitSuite, junit_docume
 
 
 def junit_xml(outcome: ConformanceOutcome) -> str:
-    """One suite; quirks and waivers pass, with their reason as output. A table that is not restored is an error."""
+    """Return one suite; quirks and waivers pass, with their reason as output. A table that is not restored is an
+    error."""
     cases = [_case(outcome.dialect, result) for result in outcome.results]
     if outcome.restored:
         cases.append(JUnitCase(outcome.dialect, "restored", bad="error", message="; ".join(outcome.restored)))

@@ -25,12 +25,12 @@ class Since(Struct, frozen=True):
     still: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """A line each, left out where there is nothing to say."""
+        """Return a line each, left out where there is nothing to say."""
         words = (("new", self.new), ("mended", self.mended), ("as before", self.still))
         return [f"{word}: {', '.join(clauses)}" for word, clauses in words if clauses]
 
     def as_dict(self) -> dict[str, list[str]]:
-        """For JSON."""
+        """Return them for JSON."""
         return {"new": list(self.new), "mended": list(self.mended), "as_before": list(self.still)}
 
 
@@ -70,12 +70,12 @@ class ConformanceOutcome(Struct, frozen=True):
         return "incomplete" if self.open else "passed"
 
     def counts(self) -> dict[str, int]:
-        """How many of each verdict, all of them."""
+        """Return how many of each verdict, all of them."""
         counted = Counter(result.verdict for result in self.results)
         return {verdict: counted[verdict] for verdict in VERDICTS}
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return them for JSON."""
         return {
             "url": self.url,
             "dialect": self.dialect,
@@ -109,7 +109,7 @@ def summary(outcome: ConformanceOutcome) -> str:
 
 
 def about(outcome: ConformanceOutcome) -> list[str]:
-    """What was judged and how, line by line."""
+    """Return what was judged and how, line by line."""
     how = f"changes on {', '.join(outcome.devices)}" if outcome.changes else "read-only"
     lines = [f"{outcome.url}, dialect {outcome.dialect}, {how}"]
     if outcome.profile:
@@ -124,13 +124,13 @@ def about(outcome: ConformanceOutcome) -> list[str]:
 
 
 def wrong(outcome: ConformanceOutcome) -> list[str]:
-    """What fails the run besides its clauses."""
+    """Return what fails the run besides its clauses."""
     differences = [f"differs: {difference}" for difference in outcome.differences]
     return differences + [f"NOT RESTORED: {text}" for text in outcome.restored or ()]
 
 
 def notes(outcome: ConformanceOutcome) -> list[str]:
-    """What is worth knowing of a run, and that its table was put back."""
+    """Return what is worth knowing of a run, and that its table was put back."""
     lines = [*outcome.remarks, *outcome.others]
     if outcome.restoring_s >= NAMED_FROM_S:
         lines.append(f"putting devices back took {outcome.restoring_s:.1f} s of the time")
@@ -140,12 +140,13 @@ def notes(outcome: ConformanceOutcome) -> list[str]:
 
 
 def after(outcome: ConformanceOutcome) -> list[str]:
-    """What is to be told at the end."""
+    """Return what is to be told at the end."""
     return [*notes(outcome), *wrong(outcome), *left_open(outcome)]
 
 
 def left_open(outcome: ConformanceOutcome) -> list[str]:
-    """Why the run judged less than it was to, the clauses that it left out, and what has changed since a baseline."""
+    """Return why the run judged less than it was to, the clauses that it left out, and what has changed since a
+    baseline."""
     lines = [f"NOT JUDGED: {text}" for text in outcome.open]
     compared = [] if outcome.since is None else outcome.since.lines()
     return [*lines, *compared, *([outcome.unable] if outcome.unable else [])]

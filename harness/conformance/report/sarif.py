@@ -17,7 +17,7 @@ LEVELS = {SHOULD: "warning", MAY: "note"}
 
 
 def sarif_text(outcome: ConformanceOutcome) -> str:
-    """The document: what holds and what was not judged is left out."""
+    """Return the document: what holds and what was not judged is left out."""
     found = [result for result in outcome.results if result.verdict not in (PASSED, SKIPPED)]
     driver = {
         "name": "mews conform",

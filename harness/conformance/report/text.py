@@ -47,12 +47,12 @@ class ConformanceTextReport:
 
 
 def _style(verdict: str) -> str:
-    """A clause that is not judged is nothing to look at."""
+    """Return a clause that is not judged is nothing to look at."""
     return "dim" if verdict == SKIPPED else STYLES[verdict]
 
 
 def details(result: ClauseResult) -> Iterator[str]:
-    """What is told of a result beside its title."""
+    """Yield what is told of a result beside its title."""
     if result.reason:
         yield result.reason
     if result.note:
@@ -67,6 +67,6 @@ def details(result: ClauseResult) -> Iterator[str]:
 
 
 def shown(result: ClauseResult) -> tuple[Exchange, ...]:
-    """The exchanges worth telling: the last ones; the first of what was noticed on the way."""
+    """Return the exchanges worth telling: the last ones; the first of what was noticed on the way."""
     found = result.exchanges[:2] if result.clause.last else result.exchanges[-MOST_EXCHANGES:]
     return found if result.evidence is None or result.evidence in found else (*found, result.evidence)

@@ -62,7 +62,7 @@ class UnplayedKey(Struct, frozen=True):
     why: str
 
     def as_dict(self) -> dict[str, str]:
-        """As JSON has it."""
+        """Return them as JSON has it."""
         return {"key": self.key, "why": self.why}
 
     @property
@@ -83,16 +83,16 @@ class KeyAccount(Struct, frozen=True):
         self._parsed.update({tuple(pattern.split(".")): rule for pattern, rule in self.rules.items()})
 
     def rule_of(self, pattern: tuple[str, ...]) -> tuple[tuple[str, ...], KeyRule] | None:
-        """The most specific rule for a key, with its pattern; None where nobody declared any."""
+        """Return the most specific rule for a key, with its pattern; None where nobody declared any."""
         found = [(each, rule) for each, rule in self._parsed.items() if _covers(each, pattern)]
         return max(found, key=lambda item: _specific(item[0]), default=None)
 
     def refused(self, given: BaseModel) -> list[UnplayedKey]:
-        """What of a scenario, or a step, this way to run refuses, each place once."""
+        """Return what of a scenario, or a step, this way to run refuses, each place once."""
         return list(self._unplayed(given, KeyUse.REFUSED))
 
     def ignored(self, given: BaseModel) -> list[UnplayedKey]:
-        """What of it is left out."""
+        """Return what of it is left out."""
         return list(self._unplayed(given, KeyUse.IGNORED))
 
     def _unplayed(self, given: BaseModel, use: KeyUse) -> Iterable[UnplayedKey]:
@@ -126,7 +126,7 @@ def _specific(rule: tuple[str, ...]) -> tuple[int, int]:
 
 
 def in_words(keys: Iterable[UnplayedKey]) -> str:
-    """One line: reasons with the keys that share them, in their order."""
+    """Return one line: reasons with the keys that share them, in their order."""
     by_reason: dict[str, list[str]] = {}
     for each in keys:
         by_reason.setdefault(each.why, []).append(each.key)

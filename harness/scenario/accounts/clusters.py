@@ -61,7 +61,7 @@ _EMULATED: Mapping[str, KeyRule] = dict.fromkeys(
 
 
 def cluster_account(cluster: str) -> KeyAccount:
-    """The rules of ``--cluster``."""
+    """Return the rules of ``--cluster``."""
     return KeyAccount(f"--cluster {cluster}", _rules(cluster))
 
 
@@ -78,6 +78,6 @@ def _rules(cluster: str) -> Mapping[str, KeyRule]:
 
 
 def left_out(scenario: Scenario, cluster: str) -> tuple[UnplayedKey, ...]:
-    """What of the scenario a run on that cluster goes on without."""
+    """Return what of the scenario a run on that cluster goes on without."""
     account = cluster_account(cluster)
     return (*account.ignored(scenario), *account.refused(scenario))

@@ -32,13 +32,13 @@ class ScenarioKey(Struct, frozen=True):
     value: Any
 
     def below(self, name: str, pattern: str, value: Any) -> "ScenarioKey":
-        """A key below it."""
+        """Return a key below it."""
         return ScenarioKey((*self.place, name), (*self.pattern, pattern), value)
 
 
 def given_keys(model: BaseModel) -> Iterator[ScenarioKey]:
-    """Every key of a scenario, or of a step, whose value is not its default: what says nothing new asks nothing of a
-    way to run."""
+    """Return every key of a scenario, or of a step, whose value is not its default: what says nothing new asks nothing
+    of a way to run."""
     return _of_model(ScenarioKey((), (), model), model)
 
 
@@ -78,7 +78,7 @@ def _inside(key: ScenarioKey) -> Iterator[ScenarioKey]:
 
 
 def _of_systems(at: ScenarioKey, systems: Mapping[str, Any]) -> Iterator[ScenarioKey]:
-    """The options of each system; one of the default stack that is left out is a key, too."""
+    """Yield the options of each system; one of the default stack that is left out is a key, too."""
     for name, options in systems.items():
         inner = list(_of_model(at.below(name, name, options), options))
         yield from inner if inner or name in registry.DEFAULT else [at.below(name, name, options)]
@@ -99,7 +99,7 @@ def _written(name: str, field: FieldInfo) -> str:
 
 
 def known_keys(model: type[BaseModel] = Scenario) -> list[tuple[str, ...]]:
-    """The pattern of every key that the model knows, systems' options included."""
+    """Return the pattern of every key that the model knows, systems' options included."""
     return list(dict.fromkeys(_known(model, ())))
 
 
@@ -122,7 +122,7 @@ def _known_field(annotation: Any, at: tuple[str, ...]) -> Iterator[tuple[str, ..
 
 
 def _models(annotation: Any, at: tuple[str, ...]) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
-    """The models that a field's values may be, each where its keys stand."""
+    """Yield the models that a field's values may be, each where its keys stand."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, at
         return

@@ -44,7 +44,7 @@ SESSION = KeyAccount(
 
 
 def left_out_of_session(scenario: Scenario, cluster: str) -> list[UnplayedKey]:
-    """What of a scenario ``mews up`` leaves out on that cluster."""
+    """Return what of a scenario ``mews up`` leaves out on that cluster."""
     found = [*SESSION.ignored(scenario), *SESSION.refused(scenario)]
     return found if cluster == DEFAULT_BACKEND else list(dict.fromkeys((*found, *left_out(scenario, cluster))))
 

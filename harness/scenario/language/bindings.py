@@ -23,7 +23,7 @@ _MOST = 100_000
 def named_values(
     given: Any, refuse: Refuse, *, known: Mapping[str, Any] | None = None, late: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The values, each of which may use those before it and those that are ``known``.
+    """Return the values, each of which may use those before it and those that are ``known``.
 
     Raises ScenarioError for what is no mapping, a name that is none, and a use of what is not known.
     """

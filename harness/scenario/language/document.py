@@ -28,14 +28,14 @@ class ExpandedDocument(Document, frozen=True):
         return origin.document.where(origin.place)
 
     def path(self, place: Place) -> str:
-        """Its dotted path in that file, with what repetition it is of."""
+        """Return its dotted path in that file, with what repetition it is of."""
         origin = self._origin(place)
         if origin is None:
             return dotted(place)
         return f"{dotted(origin.place)} ({origin.note})" if origin.note else dotted(origin.place)
 
     def written_at(self, place: Place) -> Place | None:
-        """The place in the scenario's own file; None for what an included one has."""
+        """Return the place in the scenario's own file; None for what an included one has."""
         origin = self._origin(place)
         if origin is None:
             return place

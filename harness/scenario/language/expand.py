@@ -119,7 +119,7 @@ class Expansion:
             raise here.refusal(error.value, str(error), *error.place) from None
 
     def _section(self, section: str, given: Mapping[str, Any], here: _Written) -> dict[str, Any]:
-        """A mapping of a file, with what stands beside ``include`` laid over it."""
+        """Return a mapping of a file, with what stands beside ``include`` laid over it."""
         file = self._read(given["include"], here.at("include"))
         if not isinstance(file.document.value, dict):
             raise here.refusal(given["include"], f"must be a file with a mapping, like that of {section}", "include")
@@ -242,7 +242,7 @@ class Expansion:
         return steps
 
     def _checked(self, part: str, index: int, step: Any, here: _Written) -> Any:
-        """The step as the model checks it: its objects in a list, samples in the place of outputs."""
+        """Return the step as the model checks it: its objects in a list, samples in the place of outputs."""
         if isinstance(step, dict):
             for place in [place for place in self._moved if place[:1] == ("new",)]:
                 self._moved[part, index, *place[1:]] = self._moved.pop(place)
@@ -302,7 +302,7 @@ class Expansion:
 
 
 def here_of(file: Included, here: _Written, place: Place = ()) -> _Written:
-    """The place in an included file, where the names of the place that includes it count."""
+    """Return the place in an included file, where the names of the place that includes it count."""
     through = (*here.through, file.path)
     return replace(here, document=file.document, place=place, folder=file.path.parent, through=through, overrides=())
 

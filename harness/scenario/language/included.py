@@ -25,7 +25,8 @@ class Included(Struct, frozen=True):
 
     @classmethod
     def read(cls, files: NamedFiles, name: Any, folder: Path, through: tuple[Path, ...], refuse: Refuse) -> Self:
-        """The one document of the file that is named. ``through`` are the files that lead here, the scenario's first.
+        """Return the one document of the file that is named. ``through`` are the files that lead here, the scenario's
+        first.
 
         Raises ScenarioError for what is no file, lies elsewhere, cannot be read, or includes itself.
         """
@@ -36,7 +37,7 @@ class Included(Struct, frozen=True):
     def read_all(
         cls, files: NamedFiles, name: Any, folder: Path, through: tuple[Path, ...], refuse: Refuse
     ) -> list[Self]:
-        """All documents of a file of objects, empty ones left out."""
+        """Return all documents of a file of objects, empty ones left out."""
         path = _found(files, name, folder, through, refuse)
         found, line = [], 0
         for part in _text(path).split("\n---"):
@@ -71,6 +72,6 @@ def _text(path: Path) -> str:
 
 
 def _shown(path: Path, files: NamedFiles) -> str:
-    """The file as the scenario's own is named: relative where that is."""
+    """Return the file as the scenario's own is named: relative where that is."""
     folder = files.folder.resolve()
     return str(files.folder / path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

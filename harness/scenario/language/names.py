@@ -31,7 +31,7 @@ class MisusedNameError(ValueError):
 
 
 def is_late(value: Any) -> bool:
-    """Whether a value, or what is in it, is only known as the scenario runs."""
+    """Return whether a value, or what is in it, is only known as the scenario runs."""
     if isinstance(value, str):
         return any(len(use[1]) == 1 for use in _USE.finditer(value))
     if isinstance(value, Mapping):
@@ -40,7 +40,7 @@ def is_late(value: Any) -> bool:
 
 
 def extent(value: Any) -> int:
-    """How much there is in a value, in characters; each thing that is no text counts as one."""
+    """Return how much there is in a value, in characters; each thing that is no text counts as one."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def extent(value: Any) -> int:
 
 
 def heads(value: Any) -> set[str]:
-    """The names that are used in a value, without what of them is picked."""
+    """Return the names that are used in a value, without what of them is picked."""
     if isinstance(value, str):
         return {use[2].partition(".")[0] for use in _USE.finditer(value) if len(use[1]) == 1}
     if isinstance(value, Mapping):
@@ -58,7 +58,7 @@ def heads(value: Any) -> set[str]:
 
 
 def escaped(value: Any) -> Any:
-    """The value so that ``settled`` gives it back."""
+    """Return the value so that ``settled`` gives it back."""
     return _mapped(value, lambda text: _USE.sub(lambda use: "$" + use[0], text))
 
 
@@ -71,7 +71,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place: Place = ()) -> Any:
-    """The value with what is known in it; the ``late`` names are left alone, and so is ``$${…}``.
+    """Return the value with what is known in it; the ``late`` names are left alone, and so is ``$${…}``.
 
     Raises MisusedNameError for any other name.
     """
@@ -91,7 +91,7 @@ def put_in(value: Any, known: Mapping[str, Any], late: Mapping[str, Any], place:
 
 
 def settled(value: Any, outputs: Mapping[str, Any]) -> Any:
-    """The value with the outputs of steps in it, and ``$${…}`` as the text that it stands for.
+    """Return the value with the outputs of steps in it, and ``$${…}`` as the text that it stands for.
 
     Raises MisusedNameError for an output, or a part of one, that there is not.
     """
@@ -105,7 +105,7 @@ def settled(value: Any, outputs: Mapping[str, Any]) -> Any:
 
 
 def sampled(value: Any, samples: Mapping[str, Any]) -> Any:
-    """As ``settled``, to check what will only be known later: a part of an output stands as it is written.
+    """Return it as ``settled``, to check what will only be known later: a part of an output stands as it is written.
 
     Raises MisusedNameError for a part of an output that has none.
     """

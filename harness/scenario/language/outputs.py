@@ -56,12 +56,12 @@ def declared(given: Any, refuse: Refuse) -> dict[str, str]:
 
 
 def sample(name: str, kind: str) -> Any:
-    """What stands for an output while steps that use it are checked."""
+    """Return what stands for an output while steps that use it are checked."""
     return _SAMPLES.get(kind, f"${{{name}}}")
 
 
 def found_at(result: Any, path: str) -> list[Any]:
-    """All values at a JSONPath.
+    """Return all values at a JSONPath.
 
     Raises ValueError for one that cannot be read.
     """
@@ -77,7 +77,7 @@ def found_at(result: Any, path: str) -> list[Any]:
 
 
 def given_out(outputs: Mapping[str, Output], result: Any) -> dict[str, Any]:
-    """The outputs of a step that came to this result.
+    """Return the outputs of a step that came to this result.
 
     Raises StepFailedError where there is nothing at a path, or a value of another type.
     """

@@ -14,7 +14,7 @@ _MEANT = "must be a list, or {from: 1, to: 3} with both ends"
 
 
 def repetitions(given: Any, refuse: Refuse) -> Sequence[Mapping[str, Any]]:
-    """The names and values of each round: ``{host: [a, b]}``, ``{n: {from: 1, to: 3}}``; of several names every
+    """Return the names and values of each round: ``{host: [a, b]}``, ``{n: {from: 1, to: 3}}``; of several names every
     combination, the last the fastest.
 
     Raises ScenarioError.

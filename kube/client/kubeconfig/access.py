@@ -22,7 +22,7 @@ _BASIC = ("username", "password")
 
 
 def read_kubeconfig(path: str | None, context: str | None, now: Callable[[], float] = wall_now) -> KubeconfigAccess:
-    """The access that a context describes; None stands for the usual files and their current context.
+    """Return the access that a context describes; None stands for the usual files and their current context.
 
     Raises KubeconfigError, and ModuleNotFoundError where the user's auth provider needs the official client and it is
     not installed.
@@ -41,7 +41,7 @@ def read_kubeconfig(path: str | None, context: str | None, now: Callable[[], flo
 
 
 def contexts(path: str | None) -> list[str]:
-    """The names of the contexts of a file, or of the usual ones.
+    """Return the names of the contexts of a file, or of the usual ones.
 
     Raises KubeconfigError.
     """
@@ -91,7 +91,7 @@ def _headers(user: KubeconfigEntry) -> Iterator[tuple[str, str]]:
 
 
 def _tokens(found: SelectedContext, context: ssl.SSLContext | None, now: Callable[[], float]) -> Tokens | None:
-    """What gives the bearer token; a file's wins over one that is written down, as in client-go."""
+    """Return what gives the bearer token; a file's wins over one that is written down, as in client-go."""
     user = found.user
     if user.value.get("exec") is not None:
         plugin = CredentialPlugin(plugin_command(user), found.cluster, context, now)
@@ -117,7 +117,7 @@ class TokenFile:
             raise user.refuse("tokenFile", f"{file}: not a text file in UTF-8") from None
 
     def token(self) -> str:
-        """The current one."""
+        """Return the current one."""
         try:
             self._last = self._file.read_text(encoding="utf-8").strip() or self._last
         except (OSError, UnicodeDecodeError):

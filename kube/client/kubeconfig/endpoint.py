@@ -25,7 +25,7 @@ class KubeconfigAccess(Struct, frozen=True):
 
 
 def server_of(cluster: KubeconfigEntry) -> str:
-    """The URL of a cluster's API server. Raises KubeconfigError."""
+    """Return the URL of a cluster's API server. Raises KubeconfigError."""
     server = cluster.text("server")
     try:
         parts = urlsplit(server)

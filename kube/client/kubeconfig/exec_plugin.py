@@ -51,7 +51,7 @@ class PluginCredential(Struct, frozen=True):
 
 
 def plugin_command(user: KubeconfigEntry) -> PluginCommand:
-    """The plugin of a user.
+    """Return the plugin of a user.
 
     Raises KubeconfigError for a value that cannot be used.
     """
@@ -118,7 +118,7 @@ class CredentialPlugin:
         self._held: PluginCredential | None = None
 
     def token(self) -> str | None:
-        """The token to send now, None where the certificate stands for the user.
+        """Return the token to send now, None where the certificate stands for the user.
 
         Raises CredentialPluginError.
         """
@@ -163,7 +163,7 @@ class CredentialPlugin:
 
 
 def _request(command: PluginCommand, cluster: KubeconfigEntry) -> dict[str, Any]:
-    """What a plugin is given in ``KUBERNETES_EXEC_INFO``."""
+    """Return what a plugin is given in ``KUBERNETES_EXEC_INFO``."""
     spec: dict[str, Any] = {"interactive": False}
     if command.with_cluster:
         spec["cluster"] = dict(_cluster_info(cluster))
@@ -185,7 +185,7 @@ def _base64_of(path: Path) -> str:
 
 
 def _parsed(command: PluginCommand, printed: str) -> PluginCredential:
-    """The credential of what a plugin printed. Raises CredentialPluginError."""
+    """Return the credential of what a plugin printed. Raises CredentialPluginError."""
     try:
         answer = json.loads(printed)
     except ValueError:

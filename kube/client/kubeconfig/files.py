@@ -30,11 +30,11 @@ class KubeconfigEntry(Struct, frozen=True):
     value: Mapping[str, Any]
 
     def refuse(self, key: str, problem: str) -> KubeconfigError:
-        """The error of a value of it."""
+        """Return the error of a value of it."""
         return KubeconfigError(f"{self.file}: {'.'.join(filter(None, (self.place, key)))}: {problem}")
 
     def text(self, key: str) -> str:
-        """A text of it, "" if it is not set. Raises KubeconfigError for any other value."""
+        """Return a text of it, "" if it is not set. Raises KubeconfigError for any other value."""
         value = self.value.get(key)
         if value is None:
             return ""
@@ -43,14 +43,14 @@ class KubeconfigEntry(Struct, frozen=True):
         return value
 
     def flag(self, key: str) -> bool:
-        """A switch of it. Raises KubeconfigError for any other value."""
+        """Return a switch of it. Raises KubeconfigError for any other value."""
         value = self.value.get(key)
         if value is not None and not isinstance(value, bool):
             raise self.refuse(key, "must be true or false")
         return bool(value)
 
     def path(self, key: str) -> Path | None:
-        """A path of it, relative to its file; None if it is not set."""
+        """Return a path of it, relative to its file; None if it is not set."""
         named = self.text(key)
         return self.file.parent / named if named else None
 
@@ -66,7 +66,7 @@ class Kubeconfig(Struct, frozen=True):
 
 
 def read_files(path: str | None) -> Kubeconfig:
-    """The kubeconfig of that path, or of ``KUBECONFIG``, or ``~/.kube/config``.
+    """Return the kubeconfig of that path, or of ``KUBECONFIG``, or ``~/.kube/config``.
 
     Raises KubeconfigError.
     """
@@ -84,7 +84,7 @@ def read_files(path: str | None) -> Kubeconfig:
 
 
 def usual_files() -> list[Path]:
-    """Those that are read where none is named, each once, in their order."""
+    """Return those that are read where none is named, each once, in their order."""
     named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each]
     return [Path(each) for each in dict.fromkeys(named)] or [Path.home() / ".kube" / "config"]
 
@@ -124,7 +124,8 @@ def _current_context(file: Path, document: Mapping[str, Any]) -> str:
 
 
 def _entries(file: Path, document: Mapping[str, Any], key: str) -> Iterator[tuple[str, KubeconfigEntry]]:
-    """The named entries of one list. Raises KubeconfigError for what is none, and for a name that is there twice."""
+    """Yield the named entries of one list. Raises KubeconfigError for what is none, and for a name that is there
+    twice."""
     listed = document.get(key)
     if not isinstance(listed or [], list):
         raise KubeconfigError(f"{file}: {key}: must be a list")

@@ -14,7 +14,7 @@ from mews.kube.client.kubeconfig.tls import tls_context
 
 
 def legacy_access(path: str | None, found: SelectedContext) -> KubeconfigAccess:
-    """The access of such a user.
+    """Return the access of such a user.
 
     Raises KubeconfigError, and ModuleNotFoundError without that client.
     """

@@ -20,7 +20,7 @@ class SelectedContext(Struct, frozen=True):
 
 
 def selected(config: Kubeconfig, context: str | None) -> SelectedContext:
-    """What that context joins; None stands for the current one.
+    """Return what that context joins; None stands for the current one.
 
     Raises KubeconfigError for a context, cluster or user that is not there.
     """

@@ -28,12 +28,12 @@ class NamedTlsContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        """As asyncio calls it."""
+        """Return it as asyncio calls it."""
         return super().wrap_bio(incoming, outgoing, server_side, self.server_name or server_hostname, session)
 
 
 def tls_context(cluster: KubeconfigEntry) -> NamedTlsContext:
-    """How the cluster's server is checked.
+    """Return how the cluster's server is checked.
 
     Raises KubeconfigError for certificates that cannot be read.
     """
@@ -56,7 +56,7 @@ def tls_context(cluster: KubeconfigEntry) -> NamedTlsContext:
 
 
 def _authority(cluster: KubeconfigEntry) -> tuple[str, str] | None:
-    """The key that has the authority's certificates, and they as PEM."""
+    """Return the key that has the authority's certificates, and they as PEM."""
     found = pem(cluster, "certificate-authority")
     if found is None:
         return None
@@ -68,7 +68,7 @@ def _authority(cluster: KubeconfigEntry) -> tuple[str, str] | None:
 
 
 def pem(entry: KubeconfigEntry, key: str) -> tuple[str, bytes] | None:
-    """What a file or its ``-data`` has, and under which of the two keys; None without either.
+    """Return what a file or its ``-data`` has, and under which of the two keys; None without either.
 
     Raises KubeconfigError for both at a time, as kubectl does, and for what cannot be read.
     """

@@ -92,7 +92,7 @@ class Watch:
 
 
 def bookmark(kind: Kind, version: int) -> Object:
-    """The object of a BOOKMARK event."""
+    """Return the object of a BOOKMARK event."""
     resource = kind.resource
     metadata = {"resourceVersion": str(version)}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
@@ -122,7 +122,7 @@ class InProcessKube:
     async def get(
         self, resource: Resource, name: str, *, namespace: str | None = None, subresource: str | None = None
     ) -> Object:
-        """One object; ``NotFound`` when there is none."""
+        """Return one object; ``NotFound`` when there is none."""
         await asyncio.sleep(0)
         kind = self._kind(resource)
         if subresource is not None and kind.subresource(subresource) is None:
@@ -168,7 +168,7 @@ class InProcessKube:
         timeout_s: int | None = None,
         bookmarks: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """All later events; the subscription begins with the first ``anext``."""
+        """Return all later events; the subscription begins with the first ``anext``."""
         kind = self._stored(resource)
         selection = select(kind, namespace=namespace, labels=label_selector, fields=field_selector)
         return Watch(self._store, kind, selection, resource_version, timeout_s, bookmarks=bookmarks)
@@ -220,7 +220,7 @@ class InProcessKube:
         field_manager: str = "",
         force: bool = False,
     ) -> Object:
-        """The object after the patch."""
+        """Return the object after the patch."""
         await asyncio.sleep(0)
         what = self._stored(resource)
         _check_subresource(what, subresource)
@@ -242,7 +242,7 @@ class InProcessKube:
     async def delete(
         self, resource: Resource, name: str, *, namespace: str | None = None, options: DeleteOptions | None = None
     ) -> Object:
-        """The object while it still exists, or a ``Status``."""
+        """Return the object while it still exists, or a ``Status``."""
         await asyncio.sleep(0)
         kind = self._stored(resource)
         return await completed(
@@ -259,7 +259,7 @@ class InProcessKube:
         field_selector: str = "",
         options: DeleteOptions | None = None,
     ) -> ObjectList:
-        """The list as it was before the deletion."""
+        """Return the list as it was before the deletion."""
         await asyncio.sleep(0)
         kind = self._stored(resource)
         if "deletecollection" not in kind.verbs:
@@ -300,7 +300,7 @@ class InProcessKube:
         previous: bool = False,
         tail_lines: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks."""
+        """Yield the container's log in chunks."""
         await asyncio.sleep(0)
         target = containers.find(self._store, self._kubelets, namespace, pod, container)
         if target.kubelet is None:
@@ -321,7 +321,7 @@ class InProcessKube:
         return await target.kubelet.exec(namespace, pod, target.container, command)
 
     async def discovery(self) -> Sequence[Resource]:
-        """All resources served."""
+        """Return all resources served."""
         await asyncio.sleep(0)
         return [kind.resource for kind in self._store.kinds]
 
@@ -330,7 +330,7 @@ class InProcessKube:
 
 
 def _place(kind: Kind, namespace: str | None) -> str:
-    """The namespace that addresses an object: "" for cluster-scoped kinds, ``default`` where none is named."""
+    """Return the namespace that addresses an object: "" for cluster-scoped kinds, ``default`` where none is named."""
     return (namespace or "default") if kind.resource.namespaced else ""
 
 

@@ -46,8 +46,8 @@ def fresh_store(
     disabled_admission_plugins: Collection[str] = (),
     release: ClusterRelease = STANDARD,
 ) -> Store:
-    """A store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the two
-    system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names; ``release`` says which
+    """Return a store with the rules of all kinds, which holds what a fresh cluster holds: the four namespaces and the
+    two system priority classes. ``now`` gives unix seconds, ``rng`` uids and generated names; ``release`` says which
     Kubernetes the cluster is. ``attended`` when controllers run beside it: then pods need service accounts, and
     policies get their status."""
     store = Store(now, rng, rules=partial(_rules_of, release.gates), kinds=kinds_of(release), history=history)

@@ -46,7 +46,7 @@ def furnish(store: Store, url: str) -> None:
 
 
 def _condition(store: Store, plural: str) -> Object | None:
-    """What the status says, for kinds whose controller is the API server itself."""
+    """Return what the status says, for kinds whose controller is the API server itself."""
     if plural != "apiservices":
         return None
     text = "Local APIServices are always available"
@@ -93,8 +93,8 @@ def _furnish_service(store: Store, url: str) -> None:
 
 
 def keep_addresses(store: Store) -> Callable[[], None]:
-    """An IPAddress for each address of a Service, from now on, as the allocator of kube-apiserver has them. Call the
-    result to stop."""
+    """Return an IPAddress for each address of a Service, from now on, as the allocator of kube-apiserver has them. Call
+    the result to stop."""
     services = store.kinds.of(SERVICES)
 
     def on_commit(kind: Kind, old: Object | None, new: Object | None) -> None:

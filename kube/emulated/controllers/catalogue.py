@@ -317,8 +317,8 @@ CONTROLLERS: Mapping[str, Make] = {
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """The controllers that run, by wishes as kube-controller-manager's ``--controllers``: ``*`` all, ``name`` that
-    one, ``-name`` all the same not that one; none of them: none.
+    """Return the controllers that run, by wishes as kube-controller-manager's ``--controllers``: ``*`` all, ``name``
+    that one, ``-name`` all the same not that one; none of them: none.
 
     Raises ValueError for a name that is none of ours.
     """

@@ -9,17 +9,18 @@ Condition = Mapping[str, Any]
 
 
 def find(conditions: Sequence[Condition], kind: str) -> Condition | None:
-    """The condition of a type."""
+    """Return the condition of a type."""
     return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
 def without(conditions: Sequence[Condition], kind: str) -> list[Condition]:
-    """All but those of a type."""
+    """Return all but those of a type."""
     return [condition for condition in conditions if condition["type"] != kind]
 
 
 def put(conditions: Sequence[Condition], condition: Condition) -> list[Condition]:
-    """With that one last; as they are when it says nothing new. The time of transition stays while the status does."""
+    """Return them with that one last; as they are when it says nothing new. The time of transition stays while the
+    status does."""
     current = find(conditions, condition["type"])
     if current is not None and current["status"] == condition["status"]:
         if current.get("reason") == condition.get("reason"):
@@ -29,5 +30,5 @@ def put(conditions: Sequence[Condition], condition: Condition) -> list[Condition
 
 
 def nonzero(status: Mapping[str, Any], *kept: str) -> dict[str, Any]:
-    """A status as Go writes it: what is zero or empty is left out, but for the names kept."""
+    """Return a status as Go writes it: what is zero or empty is left out, but for the names kept."""
     return {key: value for key, value in status.items() if key in kept or value not in (None, 0, "", [], {})}

@@ -149,7 +149,7 @@ class FolderProvisioner:
         return named == PROVISIONER and not claim["spec"].get("volumeName") and not is_deleting(claim)
 
     def _node(self, place: str | None) -> Object | None:
-        """The node that was chosen, or any where a class does not wait for that."""
+        """Return the node that was chosen, or any where a class does not wait for that."""
         return self._nodes.get(place) if place is not None else next(self._nodes.items(), None)
 
     async def _choose_anew(self, claim: Object) -> None:
@@ -181,12 +181,12 @@ class FolderProvisioner:
 
 
 def volume_name(claim: Object) -> str:
-    """The name of the volume that is made for a claim."""
+    """Return the name of the volume that is made for a claim."""
     return f"pvc-{uid_of(claim)}"
 
 
 def refusal(claim: Object) -> str:
-    """Why no folder can be what a claim asks for; "" if one can."""
+    """Return why no folder can be what a claim asks for; "" if one can."""
     if claim["spec"].get("selector") is not None:
         return "claim.Spec.Selector is not supported"
     if (claim["spec"].get("volumeMode") or "Filesystem") != "Filesystem":
@@ -196,7 +196,7 @@ def refusal(claim: Object) -> str:
 
 
 def volume_of(claim: Object, storage_class: Object, node: Object, root: PurePosixPath) -> dict[str, Any]:
-    """The volume for a claim: a folder below that of its node, which bears the names of volume and claim."""
+    """Return the volume for a claim: a folder below that of its node, which bears the names of volume and claim."""
     name = volume_name(claim)
     path = root / name_of(node) / f"{name}_{namespace_of(claim)}_{name_of(claim)}"
     hostname = str((node["metadata"].get("labels") or {}).get(_HOSTNAME) or name_of(node))

@@ -224,7 +224,7 @@ class GarbageCollector:
             await self._delete(place, _propagation(obj))
 
     async def _find(self, owner: Mapping[str, Any], namespace: str) -> Object | None:
-        """The owner as it was last seen or as the server has it, None when it is gone. One of a kind that is not
+        """Return the owner as it was last seen or as the server has it, None when it is gone. One of a kind that is not
         served stands for itself: nothing is deleted on a guess."""
         known = self._places.get(str(owner.get("uid")))
         if known is not None:
@@ -296,17 +296,17 @@ def _owners(obj: Object) -> Sequence[Mapping[str, Any]]:
 
 
 def _needs_owner(obj: Object, known: Mapping[str, _Place]) -> bool:
-    """Whether an owner of it is not known to be there."""
+    """Return whether an owner of it is not known to be there."""
     return any(str(owner.get("uid")) not in known for owner in _owners(obj))
 
 
 def _is_ending(obj: Object) -> bool:
-    """Whether it is deleted and waits for its dependents: for their end or for their freedom."""
+    """Return whether it is deleted and waits for its dependents: for their end or for their freedom."""
     return bool(_endings(obj))
 
 
 def _endings(obj: Object) -> set[str]:
-    """For which of both it waits. A second deletion may ask for the other one."""
+    """Return them for which of both it waits. A second deletion may ask for the other one."""
     finalizers = obj["metadata"].get("finalizers") or ()
     return {FOREGROUND, ORPHAN}.intersection(finalizers) if is_deleting(obj) else set()
 
@@ -325,5 +325,5 @@ def _propagation(obj: Object) -> str:
 
 
 def _is_users(resource: Resource) -> bool:
-    """Whether a kind is none of Kubernetes' own."""
+    """Return whether a kind is none of Kubernetes' own."""
     return "." in resource.group and not resource.group.endswith(".k8s.io")

@@ -13,7 +13,7 @@ from mews.kube.client.port import KubeApi
 
 
 def controller_reference(owner: Mapping[str, Any], resource: Resource) -> dict[str, Any]:
-    """The owner reference of what an object controls."""
+    """Return the owner reference of what an object controls."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -25,7 +25,7 @@ def controller_reference(owner: Mapping[str, Any], resource: Resource) -> dict[s
 
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The reference to an object's controller, None when it has none."""
+    """Return the reference to an object's controller, None when it has none."""
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return reference  # type: ignore[no-any-return]
@@ -42,12 +42,12 @@ class OwnedObjects:
         informer.on_change(self._changed)
 
     def of(self, uid: str) -> list[Object]:
-        """What that controller has, by key."""
+        """Return what that controller has, by key."""
         found = self._of.get(uid, {})
         return [found[key] for key in sorted(found)]
 
     def orphans(self, namespace: str) -> list[Object]:
-        """What nobody controls there, by key."""
+        """Return what nobody controls there, by key."""
         found = self._orphans.get(namespace, {})
         return [found[key] for key in sorted(found)]
 
@@ -89,7 +89,7 @@ class Informers:
             await asyncio.Event().wait()
 
     def of(self, resource: Resource) -> Informer:
-        """The cache of a resource."""
+        """Return the cache of a resource."""
         if resource not in self._known:
             informer = self._known[resource] = Informer(self._kube, resource, lean=True)
             if self._tasks is not None:
@@ -97,7 +97,7 @@ class Informers:
         return self._known[resource]
 
     def owned(self, resource: Resource) -> OwnedObjects:
-        """The index of a cache by controllers."""
+        """Return the index of a cache by controllers."""
         if resource not in self._owned:
             self._owned[resource] = OwnedObjects(self.of(resource))
         return self._owned[resource]

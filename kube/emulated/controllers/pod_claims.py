@@ -74,7 +74,7 @@ class EphemeralVolumes:
 
 
 def claim_metadata(pod: Object, template: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of a claim made from a template: its labels and annotations, owned by the pod."""
+    """Return the metadata of a claim made from a template: its labels and annotations, owned by the pod."""
     given = template.get("metadata") or {}
     kept = {key: dict(given[key]) for key in ("annotations", "labels") if given.get(key)}
     return {**kept, "ownerReferences": [controller_reference(pod, PODS)]}

@@ -20,7 +20,7 @@ _FIRST_BATCH = 1
 
 
 def is_terminating_namespace(error: Exception) -> bool:
-    """Whether a create was refused since the namespace is going: then there is nothing to be done or told."""
+    """Return whether a create was refused since the namespace is going: then there is nothing to be done or told."""
     causes = error.details.get("causes") or () if isinstance(error, ApiError) else ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
@@ -61,7 +61,7 @@ class PodControl:
         self._limit = WriteLimit()
 
     def about(self, owner: Object) -> dict[str, Any]:
-        """The owner as an event's involvedObject."""
+        """Return the owner as an event's involvedObject."""
         return reference({**owner, "kind": self._resource.kind, "apiVersion": self._resource.api_version})
 
     async def create(self, owner: Object, pod: Mapping[str, Any]) -> Object:
@@ -98,8 +98,8 @@ class PodControl:
         self._events.event(self.about(owner), "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def claim(self, owner: Object, *, finalizer: str = "") -> list[Object]:
-        """The owner's pods that its selector selects: others of its pods are let go, pods that nobody controls and it
-        selects are taken in."""
+        """Return the owner's pods that its selector selects: others of its pods are let go, pods that nobody controls
+        and it selects are taken in."""
         selector = owner["spec"].get("selector") or {}
         kept: list[Object] = []
         for pod in self._pods.of(uid_of(owner)):

@@ -27,12 +27,12 @@ _NANOSECOND = 1e-9
 
 
 def is_active(pod: Object) -> bool:
-    """Whether the pod has neither ended nor begun to be deleted."""
+    """Return whether the pod has neither ended nor begun to be deleted."""
     return not is_terminal(pod) and not is_deleting(pod)
 
 
 def is_ready(pod: Object) -> bool:
-    """Whether the pod's condition Ready is true."""
+    """Return whether the pod's condition Ready is true."""
     return (condition_of(pod, "Ready") or {}).get("status") == "True"
 
 
@@ -43,7 +43,7 @@ def ready_since(pod: Object) -> float | None:
 
 
 def is_available(pod: Object, min_ready_s: int, now: float) -> bool:
-    """Whether the pod has been ready for ``min_ready_s`` seconds."""
+    """Return whether the pod has been ready for ``min_ready_s`` seconds."""
     if not is_ready(pod):
         return False
     since = ready_since(pod)
@@ -51,13 +51,13 @@ def is_available(pod: Object, min_ready_s: int, now: float) -> bool:
 
 
 def next_availability_s(pods: Sequence[Object], min_ready_s: int, now: float) -> float:
-    """Seconds until the first of the pods that are ready but not available is."""
+    """Return seconds until the first of the pods that are ready but not available is."""
     waits = [since + min_ready_s - now for pod in pods if (since := ready_since(pod)) is not None]
     return min((wait for wait in waits if wait > 0), default=float(min_ready_s))
 
 
 def pod_of(template: Mapping[str, Any], owner_name: str, reference: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod that a template makes for its controller."""
+    """Return the pod that a template makes for its controller."""
     metadata = template.get("metadata") or {}
     prefix = f"{owner_name}-"
     made: dict[str, Any] = {"generateName": prefix if len(prefix) <= _LONGEST_PREFIX else owner_name}

@@ -111,7 +111,7 @@ class QuotaController:
             return
 
     async def _classes(self, hard: Mapping[str, str]) -> ClassResources:
-        """What device classes stand for, asked where a quota may count that."""
+        """Return what device classes stand for, asked where a quota may count that."""
         if not any(may_be_a_class(name.removeprefix(REQUESTS)) for name in hard if name.startswith(REQUESTS)):
             return {}
         return class_resources((await self._kube.list(DEVICE_CLASSES)).items)
@@ -140,7 +140,7 @@ class QuotaController:
     async def _extended_usages(
         self, namespace: str, claims: Sequence[Object], classes: ClassResources
     ) -> dict[str, dict[str, Decimal]]:
-        """What claims use of extended resources, without what their pods are counted for."""
+        """Return what claims use of extended resources, without what their pods are counted for."""
         if not classes:
             return {}
         pods = {name_of(pod): pod for pod in (await self._kube.list(PODS, namespace=namespace)).items}
@@ -152,7 +152,7 @@ class QuotaController:
         return found
 
     async def _counted_in(self, name: str, classes: ClassResources) -> Sequence[Resource]:
-        """The resources whose objects use what a quota names, none for what nothing uses."""
+        """Return the resources whose objects use what a quota names, none for what nothing uses."""
         plain = await self._plain(name)
         claims = [RESOURCE_CLAIMS] if is_used_by_claims(name, classes) else []
         return [*([] if plain is None else [plain]), *claims]

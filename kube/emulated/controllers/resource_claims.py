@@ -98,8 +98,8 @@ class ResourceClaims:
             del self._made[known]
 
     def _has_work(self, pod: Object) -> bool:
-        """Whether a claim has to be made or reserved for the pod; upstream's cache of what it made keeps it from making
-        claims anew for pods that have ended."""
+        """Return whether a claim has to be made or reserved for the pod; upstream's cache of what it made keeps it from
+        making claims anew for pods that have ended."""
         if is_deleting(pod) or is_terminal(pod):
             return False
         for entry in pod["spec"].get("resourceClaims") or ():
@@ -166,7 +166,7 @@ class ResourceClaims:
         made[entry["name"]] = name_of(claim)
 
     def _orphan(self, pod: Object, entry: str) -> Object | None:
-        """The claim that was made for the entry before, which the pod's status does not name."""
+        """Return the claim that was made for the entry before, which the pod's status does not name."""
         for claim in self._owned.of(uid_of(pod)):
             if (claim["metadata"].get("annotations") or {}).get(_OF_ENTRY) == entry:
                 return claim
@@ -255,7 +255,7 @@ class ResourceClaims:
             await self._delete_unneeded(claim)
 
     async def _is_valid(self, claim: Object, entry: Mapping[str, Any]) -> bool:
-        """Whether the consumer exists and may run. One that the cache lacks is looked up: it may be too new."""
+        """Return whether the consumer exists and may run. One that the cache lacks is looked up: it may be too new."""
         if entry.get("apiGroup") or entry.get("resource") != "pods":
             raise ApiError(f"unsupported ReservedFor entry: {dict(entry)}")
         if entry["uid"] in self._gone:
@@ -295,7 +295,7 @@ class ResourceClaims:
 
 
 def generated_name(pod: str, entry: str) -> str:
-    """The beginning of a claim's name; where that is too long both parts give way, each by its share."""
+    """Return the beginning of a claim's name; where that is too long both parts give way, each by its share."""
     whole = f"{pod}-{entry}-"
     if len(whole) <= _LONGEST:
         return whole

@@ -15,8 +15,8 @@ from mews.kube.emulated.controllers.syncing import MANAGER, Expectations
 
 
 def data_of(owner: Object) -> dict[str, Any]:
-    """What a revision holds: the patch that brings its template back, byte for byte as Go writes it, since upstream's
-    tools compare the bytes: keys in order."""
+    """Return what a revision holds: the patch that brings its template back, byte for byte as Go writes it, since
+    upstream's tools compare the bytes: keys in order."""
     found: dict[str, Any] = _sorted({"spec": {"template": {"$patch": "replace", **owner["spec"]["template"]}}})
     return found
 
@@ -33,18 +33,19 @@ def revision_of(revision: Object) -> int:
 
 
 def current(owner: Object, revisions: Sequence[Object]) -> Object | None:
-    """The revision with the owner's template."""
+    """Return the revision with the owner's template."""
     wanted = data_of(owner)
     return next((found for found in revisions if found.get("data") == wanted), None)
 
 
 def next_number(revisions: Sequence[Object]) -> int:
-    """The number of a revision that is made, or taken up again, after these."""
+    """Return the number of a revision that is made, or taken up again, after these."""
     return max((revision_of(known) for known in revisions), default=0) + 1
 
 
 def surplus(owner: Object, idle: Sequence[Object]) -> list[Object]:
-    """Of the revisions that nobody has any more the oldest, beyond the owner's ``revisionHistoryLimit``."""
+    """Return those of the revisions that nobody has any more the oldest, beyond the owner's
+    ``revisionHistoryLimit``."""
     limit = int(owner["spec"].get("revisionHistoryLimit", 10))
     return sorted(idle, key=revision_of)[: max(len(idle) - limit, 0)]
 
@@ -65,7 +66,8 @@ class Revisions:
         make: Callable[[], Object],
         collided: Callable[[], Awaitable[None]],
     ) -> Object:
-        """The revision with the owner's template, and the highest number: one of ``known``, or what ``make`` makes.
+        """Return the revision with the owner's template, and the highest number: one of ``known``, or what ``make``
+        makes.
 
         Raises ApiError; AlreadyExistsError where one of another template has its name, after ``collided`` has noted
         that.

@@ -104,8 +104,8 @@ def pod_names(pods: Iterable[Object]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def service_rows(services: Iterable[Object], pods: Sequence[Object]) -> Iterator[tuple[str, ...]]:
-    """For each port of a service with an address: address, port, protocol, and one row for each pod that serves it:
-    the pod's address and port. ``api`` is in their place for the API's own service."""
+    """Yield them for each port of a service with an address: address, port, protocol, and one row for each pod that
+    serves it: the pod's address and port. ``api`` is in their place for the API's own service."""
     for service in services:
         spec: Mapping[str, Any] = service.get("spec") or {}
         address, selector = str(spec.get("clusterIP") or ""), spec.get("selector") or {}
@@ -153,7 +153,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 def _target(pod: Object, port: Mapping[str, Any]) -> int:
-    """The pod's port that a service's leads to; 0 where the pod has none of that name."""
+    """Return the pod's port that a service's leads to; 0 where the pod has none of that name."""
     wanted = port.get("targetPort") or port["port"]
     if isinstance(wanted, int):
         return wanted

@@ -78,7 +78,7 @@ class ServiceRanges:
             await self._patch(service_range, {"metadata": {"finalizers": left or None}})
 
     def _only_here(self, service_range: Object) -> Iterator[bool]:
-        """Of each address in the range that is the allocator's, that no other range holds it."""
+        """Yield those of each address in the range that is the allocator's, that no other range holds it."""
         others = [each for each in self._ranges.items() if each is not service_range and not is_deleting(each)]
         for address in self._addresses.items():
             if labels_of(address).get(_MANAGED_BY) == _ALLOCATOR and _holds(service_range, name_of(address)):

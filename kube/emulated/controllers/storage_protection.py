@@ -98,7 +98,7 @@ class ClaimProtection:
             self._guard.loop.add(f"{namespace_of(pod)}/{name}")
 
     async def _is_used(self, claim: Object) -> bool:
-        """By a pod that is known, or, as one may have come this moment, by one that is listed now."""
+        """Return it by a pod that is known, or, as one may have come this moment, by one that is listed now."""
         namespace = namespace_of(claim)
         if any(namespace_of(pod) == namespace and _uses(pod, claim) for pod in self._pods.items()):
             return True

@@ -138,7 +138,7 @@ class Expectations:
         self._awaited.setdefault(key, []).append(seen)
 
     def met(self, key: str) -> bool:
-        """Whether every creation and deletion that was asked for has been seen."""
+        """Return whether every creation and deletion that was asked for has been seen."""
         left = [seen for seen in self._awaited.get(key, ()) if not seen()]
         if left:
             self._awaited[key] = left

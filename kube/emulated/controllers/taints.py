@@ -25,13 +25,13 @@ def taints_of(node: Mapping[str, Any]) -> list[Taint]:
 
 
 def condition_key(node: Mapping[str, Any]) -> str:
-    """The taint of the node's Ready condition; "" while it is ready or says nothing."""
+    """Return the taint of the node's Ready condition; "" while it is ready or says nothing."""
     status = (condition_of(node, "Ready") or {}).get("status")
     return {"False": NOT_READY, "Unknown": UNREACHABLE}.get(str(status), "")
 
 
 def with_no_schedule(node: Object, now: float) -> list[Taint]:
-    """The node's taints with the NoSchedule ones that its conditions and cordon ask for."""
+    """Return the node's taints with the NoSchedule ones that its conditions and cordon ask for."""
     wanted = {condition_key(node)} - {""}
     if node.get("spec", {}).get("unschedulable"):
         wanted.add(UNSCHEDULABLE)
@@ -39,7 +39,7 @@ def with_no_schedule(node: Object, now: float) -> list[Taint]:
 
 
 def with_no_execute(node: Object, now: float) -> list[Taint]:
-    """The node's taints with the NoExecute one that its Ready condition asks for."""
+    """Return the node's taints with the NoExecute one that its Ready condition asks for."""
     return _adjusted(node, (NOT_READY, UNREACHABLE), {condition_key(node)} - {""}, "NoExecute", now)
 
 
@@ -52,8 +52,8 @@ def _adjusted(node: Object, governed: Iterable[str], wanted: set[str], effect: s
 
 
 def bears_s(pod: Mapping[str, Any], taints: Iterable[Taint]) -> float:
-    """How many seconds a pod stays on a node with those NoExecute taints: 0 when it does not tolerate one, infinity
-    when nothing limits it."""
+    """Return how many seconds a pod stays on a node with those NoExecute taints: 0 when it does not tolerate one,
+    infinity when nothing limits it."""
     tolerations, limit_s = pod["spec"].get("tolerations") or (), math.inf
     for taint in taints:
         matching = [toleration for toleration in tolerations if tolerates(toleration, taint)]

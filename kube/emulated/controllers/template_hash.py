@@ -24,7 +24,7 @@ _SCALES = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, 
 
 
 def template_hash(template: Mapping[str, Any], collisions: int | None = None) -> str:
-    """The hash of a pod template with all defaults, ``collisions``: ``status.collisionCount``."""
+    """Return the hash of a pod template with all defaults, ``collisions``: ``status.collisionCount``."""
     text = "".join(_shown("v1.PodTemplateSpec", template, named=True))
     return safe(fnv(text.encode() + (b"" if collisions is None else collisions.to_bytes(8, "little"))))
 
@@ -38,7 +38,7 @@ def fnv(data: bytes) -> int:
 
 
 def safe(number: int) -> str:
-    """A number in letters that spell no words (k8s.io/apimachinery util/rand)."""
+    """Return a number in letters that spell no words (k8s.io/apimachinery util/rand)."""
     return "".join(_DIGITS[ord(digit) % len(_DIGITS)] for digit in str(number))
 
 
@@ -74,7 +74,8 @@ def _shown(kind: str, value: Any, *, named: bool) -> Iterator[str]:
 
 
 def _named(kind: str) -> tuple[str, str]:
-    """A type's name as Go prints it, and what it is: ``v1.Protocol=string``; of ``[]v1.X=string`` both are of use."""
+    """Return a type's name as Go prints it, and what it is: ``v1.Protocol=string``; of ``[]v1.X=string`` both are of
+    use."""
     if kind.startswith(("*", "[]", "map[")):
         return _UNDERLYING.sub("", kind), kind
     name, _, under = kind.partition("=")
@@ -113,8 +114,8 @@ def _struct(fields: Sequence[tuple[str, str, str]], value: Any) -> Iterator[str]
 
 
 def _quantity(value: Any) -> str:
-    """As ParseQuantity leaves it: the text is kept where it is canonical beyond doubt. (What does not fit into 64 bits
-    looks otherwise in Go; its hash is another one here.)"""
+    """Return it as ParseQuantity leaves it: the text is kept where it is canonical beyond doubt. (What does not fit
+    into 64 bits looks otherwise in Go; its hash is another one here.)"""
     text = "" if value is None else str(value)
     number, scale, form, kept = _parsed(text) if text else (0, 0, "", False)
     amount = f"i:(resource.int64Amount){{value:(int64){number} scale:(resource.Scale){scale}}}"

@@ -42,7 +42,7 @@ class EmulatedKubeletApi:
         timestamps: bool = False,
         limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds.
+        """Yield the container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds.
 
         Raises BadRequestError where there is none.
         """
@@ -75,7 +75,7 @@ class EmulatedKubeletApi:
             raise ServerError(str(error)) from error
 
     def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
-        """A command in a running container, to be run with a client's streams.
+        """Return a command in a running container, to be run with a client's streams.
 
         Raises ServerError where the container does not run.
         """
@@ -83,14 +83,14 @@ class EmulatedKubeletApi:
         return lambda streams: process.run(command, streams)
 
     def attachment(self, namespace: str, pod: str, container: str) -> StreamSession:
-        """A client's connection to the streams of a running container.
+        """Return a client's connection to the streams of a running container.
 
         Raises ServerError where the container does not run.
         """
         return self._running(namespace, pod, container).attach
 
     def ports(self, namespace: str, pod: str) -> Dial:
-        """What connects to the ports of a pod.
+        """Return what connects to the ports of a pod.
 
         Raises ServerError where it is not there.
         """
@@ -101,19 +101,19 @@ class EmulatedKubeletApi:
         return lambda port: self._containerd.dial(uid, port)
 
     def pods(self) -> Sequence[Object]:
-        """The pods of this node, oldest first, as their sandboxes were made."""
+        """Return the pods of this node, oldest first, as their sandboxes were made."""
         return [sandbox.pod for sandbox in self._containerd.sandboxes()]
 
     def addresses(self) -> Collection[str]:
-        """The addresses of the pods of this node."""
+        """Return the addresses of the pods of this node."""
         return {sandbox.ip for sandbox in self._containerd.sandboxes()}
 
     def usage(self) -> Sequence[PodUsage]:
-        """What the pods of this node use."""
+        """Return what the pods of this node use."""
         return self._containerd.usage()
 
     def node_usage(self) -> ContainerUsage:
-        """What the node uses as a whole."""
+        """Return what the node uses as a whole."""
         return self._containerd.node_usage()
 
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:

@@ -19,7 +19,7 @@ class BackOff:
         self._entries: dict[str, _Entry] = {}
 
     def holds(self, key: str, since_s: float, now_s: float) -> float | None:
-        """The delay that is still in force since an event, or None."""
+        """Return the delay that is still in force since an event, or None."""
         entry = self._entries.get(key)
         if entry is None or self._expired(entry, since_s) or now_s - since_s >= entry.delay_s:
             return None

@@ -22,7 +22,8 @@ class ContainerHooks(Struct, frozen=True):
     policy: HookPolicy = HookPolicy.IGNORE
 
     async def created(self, launch: Launch, note: KubeletJournal) -> Launch:
-        """The container as the agent wants it made; as it was asked for where nobody answers (``HookPolicy.IGNORE``).
+        """Return the container as the agent wants it made; as it was asked for where nobody answers
+        (``HookPolicy.IGNORE``).
 
         Raises StartError under ``HookPolicy.FAIL``.
         """

@@ -12,7 +12,7 @@ SIDES = ("limits", "requests")
 
 
 def resizable(container: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The part of a container's resources that may change while it runs."""
+    """Return the part of a container's resources that may change while it runs."""
     given = container.get("resources") or {}
     found = {
         side: {name: amount for name, amount in (given.get(side) or {}).items() if name in RESIZABLE} for side in SIDES
@@ -21,7 +21,7 @@ def resizable(container: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def resources_now(container: Mapping[str, Any], latest: ContainerInstance | None) -> dict[str, Any]:
-    """The resources with which a container runs; those that it wants, where it does not run."""
+    """Return the resources with which a container runs; those that it wants, where it does not run."""
     wanted = dict(container.get("resources") or {})
     if latest is None or not latest.running or latest.resources == resizable(container):
         return wanted

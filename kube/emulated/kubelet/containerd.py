@@ -108,11 +108,11 @@ class Containerd:
         return lambda: self._listeners.remove(listener)
 
     def sandbox(self, uid: str) -> Sandbox | None:
-        """The pod's sandbox, up or stopped, or None."""
+        """Return the pod's sandbox, up or stopped, or None."""
         return self._sandboxes.get(uid)
 
     def sandboxes(self) -> tuple[Sandbox, ...]:
-        """All of them, oldest first."""
+        """Return all of them, oldest first."""
         return tuple(self._sandboxes.values())
 
     def create(self, pod: Object) -> Sandbox:
@@ -165,7 +165,7 @@ class Containerd:
         return self._simulated
 
     def is_process(self, image: Image | None) -> bool:
-        """Whether containers of that image run as processes of this machine."""
+        """Return whether containers of that image run as processes of this machine."""
         if image is None or self._processes is None or (self._engine is not None and image.container):
             return False
         return image.process is not None
@@ -190,7 +190,7 @@ class Containerd:
         self._notify(uid)
 
     def environment(self, uid: str, container: str) -> Mapping[str, str]:
-        """What a container's latest start has in its environment; {} for one that never started."""
+        """Return what a container's latest start has in its environment; {} for one that never started."""
         sandbox = self._sandboxes.get(uid)
         return {} if sandbox is None else sandbox.envs.get(container, {})
 
@@ -253,7 +253,7 @@ class Containerd:
         timestamps: bool = False,
         limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """A container's log in chunks; ``since`` in unix seconds.
+        """Return a container's log in chunks; ``since`` in unix seconds.
 
         Raises NoSuchContainerError at once.
         """
@@ -269,7 +269,7 @@ class Containerd:
         return await self.running(uid, container).exec(command)
 
     def running(self, uid: str, container: str) -> Process:
-        """The process of a container that runs.
+        """Return the process of a container that runs.
 
         Raises NoSuchContainerError.
         """
@@ -305,11 +305,12 @@ class Containerd:
         return result
 
     def answers(self) -> list[tuple[Object, Mapping[tuple[str, str, bool], int]]]:
-        """Each pod that is there, and how often a question of its containers (container, purpose) went well or not."""
+        """Return each pod that is there, and how often a question of its containers (container, purpose) went well or
+        not."""
         return [(sandbox.pod, sandbox.answers) for sandbox in self._sandboxes.values()]
 
     def environments(self) -> tuple[RunningEnvironment, ...]:
-        """The environments of all containers that run."""
+        """Return the environments of all containers that run."""
         return tuple(
             RunningEnvironment(uid, name, sandbox.envs.get(name, {}))
             for uid, sandbox in self._sandboxes.items()
@@ -318,7 +319,7 @@ class Containerd:
         )
 
     def usage(self) -> list[PodUsage]:
-        """What the pods use whose sandboxes are up."""
+        """Return what the pods use whose sandboxes are up."""
         from mews.kube.emulated.kubelet.usage import RunningContainer, UsageMeter, group_usages
 
         if self._meter is None:
@@ -340,7 +341,7 @@ class Containerd:
         return found
 
     def node_usage(self) -> ContainerUsage:
-        """What the node uses: all containers, also those that are gone as far as anybody looked, and itself."""
+        """Return what the node uses: all containers, also those that are gone as far as anybody looked, and itself."""
         from mews.kube.emulated.kubelet.usage import SYSTEM, node_usage
 
         usages = self.usage()
@@ -378,7 +379,7 @@ def _ends_with_log(pod: Object, name: str) -> bool:
 
 
 def _last_words(log: bytes) -> str:
-    """At most 80 lines and 2048 bytes (pkg/kubelet/container/runtime.go)."""
+    """Return at most 80 lines and 2048 bytes (pkg/kubelet/container/runtime.go)."""
     return b"".join(log.splitlines(keepends=True)[-80:])[-2048:].decode("utf-8", "replace")
 
 

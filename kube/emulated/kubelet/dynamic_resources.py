@@ -16,7 +16,7 @@ _RETRY_FROM_S, _RETRY_FOR_S = 10.0, 5.0
 
 
 async def prepared(tools: Tools, pod: Object) -> bool:
-    """Whether the devices of all claims are prepared; where not an event says why."""
+    """Return whether the devices of all claims are prepared; where not an event says why."""
     if not uses_claims(pod):
         return True
     try:
@@ -45,7 +45,7 @@ async def unprepared(tools: Tools, pod: Object) -> None:
 
 
 def with_claims(tools: Tools, pod: Object, container: str, given: Allocation) -> Allocation:
-    """What device plugins gave to a container with what its claims give; the claims' devices come first.
+    """Return what device plugins gave to a container with what its claims give; the claims' devices come first.
 
     Raises StartError.
     """

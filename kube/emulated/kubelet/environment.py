@@ -40,7 +40,8 @@ def environment(
     sources: Sources = _NOTHING,
     allocatable: Mapping[str, Any] = _NO_AMOUNTS,
 ) -> dict[str, str]:
-    """The whole environment: ``given`` by device plugins, then ``envFrom`` and the container's own ``env``, which wins.
+    """Return the whole environment: ``given`` by device plugins, then ``envFrom`` and the container's own ``env``,
+    which wins.
 
     Limits that a container does not have are what the node has: ``allocatable``.
 
@@ -120,7 +121,8 @@ def downward_value(
     pod_ip: str,
     host_ip: str,
 ) -> str:
-    """What the downward API gives for a ``fieldRef`` or ``resourceFieldRef``; of the container where none is named.
+    """Return what the downward API gives for a ``fieldRef`` or ``resourceFieldRef``; of the container where none is
+    named.
 
     Raises StartError.
     """
@@ -158,7 +160,7 @@ def _field(pod: Object, path: str, *, pod_ip: str, host_ip: str) -> str:
 
 
 def _named(pod: Object, name: str | None) -> Mapping[str, Any] | None:
-    """The container of that name."""
+    """Return the container of that name."""
     return next((each for each in (*containers_of(pod), *init_containers_of(pod)) if each["name"] == name), None)
 
 

@@ -109,7 +109,7 @@ async def _started(
 
 
 async def _ended(process: asyncio.subprocess.Process, outputs: Sequence[asyncio.Task[None]]) -> int:
-    """Its exit code, once its output was sent."""
+    """Return its exit code, once its output was sent."""
     code = await process.wait()
     done, _ = await asyncio.wait(outputs, timeout=_DRAIN_S)
     for task in done:

@@ -43,7 +43,7 @@ def check_machine(pod: Object, others: Iterable[Object], node: Object) -> None:
 
 
 def resize_refused(pod: Object, others: Iterable[Object], node: Object) -> ResizeVerdict | None:
-    """Why the node cannot give a pod that runs what it asks for: never, or not now; None where it can."""
+    """Return why the node cannot give a pod that runs what it asks for: never, or not now; None where it can."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     for resource in ("memory", "cpu"):
         count = _COUNTED[resource]
@@ -68,7 +68,7 @@ def _check_system(pod: Object, node: Object) -> None:
 
 
 def _is_taken(pod: Object, beside: Iterable[Object]) -> bool:
-    """Whether another pod holds a host port of this one."""
+    """Return whether another pod holds a host port of this one."""
     held = NodeInfo("")
     for other in beside:
         held.add(pod_info(other))

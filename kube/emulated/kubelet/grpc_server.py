@@ -57,7 +57,7 @@ class GrpcKubeletFolder:
             await server.close(leave_socket=True)
 
     async def dial(self, endpoint: str) -> GrpcPlugin:
-        """A connection to the plugin behind that socket name.
+        """Return a connection to the plugin behind that socket name.
 
         Raises PluginError("DeadlineExceeded", …) after ten seconds (``dial_deadline_s``) without one.
         """

@@ -74,7 +74,7 @@ class HandlerResult(Struct, frozen=True):
 
 
 def action_of(handler: Mapping[str, Any], container: Mapping[str, Any], pod_ip: str) -> Action | None:
-    """The action of a handler, for a pod with that address; None for a kind that is not known here."""
+    """Return the action of a handler, for a pod with that address; None for a kind that is not known here."""
     if "exec" in handler:
         return Exec(tuple(map(str, (handler["exec"] or {}).get("command") or ())))
     if "httpGet" in handler:
@@ -99,7 +99,7 @@ def action_of(handler: Mapping[str, Any], container: Mapping[str, Any], pod_ip: 
 
 
 def timed_out(action: Action) -> str:
-    """What the kubelet says when an action takes too long."""
+    """Return what the kubelet says when an action takes too long."""
     match action:
         case Exec(command):
             return f'command "{" ".join(command)}" timed out'
@@ -127,7 +127,7 @@ def refused(action: Action) -> str:
 
 
 def not_listening(port: int) -> str:
-    """What containerd says of a forwarded port on which nobody listens."""
+    """Return what containerd says of a forwarded port on which nobody listens."""
     there = f"dial tcp4 127.0.0.1:{port}: connect: connection refused"
     return f"failed to connect to localhost:{port} inside namespace, IPv4: {there}"
 

@@ -24,7 +24,8 @@ _SHARED = ("hostNetwork", "hostPID", "hostIPC")
 
 
 def host_access(pod: Object, container: Mapping[str, Any]) -> Iterator[str]:
-    """The fields by which a container asks for this machine, each with its value; host paths are not among them."""
+    """Yield the fields by which a container asks for this machine, each with its value; host paths are not among
+    them."""
     for name in _SHARED:
         if pod["spec"].get(name):
             yield f"{name}: true"
@@ -43,5 +44,5 @@ def host_access(pod: Object, container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def refusal(asked: str) -> str:
-    """One line about a container that asks for this machine."""
+    """Return one line about a container that asks for this machine."""
     return f"{asked}: containers of emulated nodes get no access to this machine unless {SWITCH} is given"

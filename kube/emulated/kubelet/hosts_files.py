@@ -31,7 +31,7 @@ class HostsFiles:
         self._shown = ""
 
     def file(self, pod: Object, ip: str) -> Path:
-        """The pod's file; it follows the names from now on."""
+        """Return the pod's file; it follows the names from now on."""
         path = self._root / uid_of(pod) / "hosts"
         path.parent.mkdir(parents=True, exist_ok=True)
         self._own[path] = own_names(pod, ip)
@@ -73,13 +73,13 @@ class HostsFiles:
 
 
 def fqdn_of(pod: Object) -> str:
-    """A pod's name in the subdomain of a headless Service (GeneratePodHostNameAndDomain)."""
+    """Return a pod's name in the subdomain of a headless Service (GeneratePodHostNameAndDomain)."""
     spec: Any = pod["spec"]
     return f"{spec.get('hostname') or name_of(pod)}.{spec['subdomain']}.{namespace_of(pod)}.svc.{_CLUSTER_DOMAIN}"
 
 
 def own_names(pod: Object, ip: str) -> str:
-    """What the kubelet writes (pkg/kubelet/kubelet_pods.go, managedHostsFileContent)."""
+    """Return what the kubelet writes (pkg/kubelet/kubelet_pods.go, managedHostsFileContent)."""
     spec: Any = pod["spec"]
     whole = f"{fqdn_of(pod)}\t" if spec.get("subdomain") else ""
     lines = [f"{ip}\t{whole}{spec.get('hostname') or name_of(pod)}\n"] if ip else []

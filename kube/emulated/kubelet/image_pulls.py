@@ -24,7 +24,7 @@ class ImagePulls:
         self._cause = ""
 
     async def image(self, container: Mapping[str, Any], involved: Mapping[str, Any]) -> Image:
-        """The image of a container.
+        """Return the image of a container.
 
         Raises StartError (``ErrImagePull``, ``ImagePullBackOff``, ``ErrImageNeverPull``).
         """

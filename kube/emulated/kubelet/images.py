@@ -82,12 +82,12 @@ class Image(Struct, frozen=True):
     files: Mapping[str, str] = MappingProxyType({})
 
     def is_replaced_by(self, args: Sequence[str]) -> bool:
-        """Whether a container's arguments take the place of the process: an image of a shell has it as CMD, not as
-        ENTRYPOINT. Options alone still go to the shell."""
+        """Return whether a container's arguments take the place of the process: an image of a shell has it as CMD, not
+        as ENTRYPOINT. Options alone still go to the shell."""
         return self.process in SHELLS and bool(args) and not args[0].startswith("-")
 
     def of(self, reference: str) -> Image:
-        """Of the image that a pod names so."""
+        """Return that of the image that a pod names so."""
         return replace(self, container=self.container.replace(ITSELF, reference)) if self.container else self
 
 
@@ -107,7 +107,7 @@ class ImageBook:
         self._unknown = unknown
 
     def find(self, reference: str) -> Image | None:
-        """The image of a reference such as ``docker.io/library/busybox:1.36``, or None."""
+        """Return the image of a reference such as ``docker.io/library/busybox:1.36``, or None."""
         name = plain_name(reference)
         found = self._images.get(_short(reference)) or self._images.get(name)
         if found is not None:
@@ -116,7 +116,7 @@ class ImageBook:
         return next((replace(image, name=name).of(reference) for image in fits), None)
 
     def stand_in(self, reference: str) -> Image | None:
-        """What runs in place of an image that is not known; None where that is to fail."""
+        """Return what runs in place of an image that is not known; None where that is to fail."""
         if self._unknown == "container":
             return Image(plain_name(reference), container=ITSELF).of(reference)
         return Image(plain_name(reference), simulate=IDLE) if self._unknown == "idle" else None
@@ -131,7 +131,7 @@ def _fits(pattern: str, reference: str, name: str) -> bool:
 
 
 def plain_name(reference: str) -> str:
-    """The name without tag, digest and Docker's default registry."""
+    """Return the name without tag, digest and Docker's default registry."""
     name = reference.split("@", 1)[0]
     head, slash, last = name.rpartition("/")
     name = head + slash + last.split(":", 1)[0]
@@ -139,12 +139,12 @@ def plain_name(reference: str) -> str:
 
 
 def _short(name: str) -> str:
-    """Without Docker's default registry."""
+    """Return it without Docker's default registry."""
     return name.removeprefix("docker.io/").removeprefix("library/")
 
 
 def render(template: str, env: Mapping[str, str]) -> str:
-    """The log template over an environment: ``${NAME}``, and ``${NAME|lines}`` for one element per line."""
+    """Return the log template over an environment: ``${NAME}``, and ``${NAME|lines}`` for one element per line."""
 
     def value(match: re.Match[str]) -> str:
         text = env.get(match[1], "")
@@ -160,8 +160,8 @@ def load_images(
     *,
     unknown: str = "fail",
 ) -> ImageBook:
-    """The images of a file; without one, those that Mews ships; further ones, which come before those; and the user's
-    own names and patterns, which come before all.
+    """Return the images of a file; without one, those that Mews ships; further ones, which come before those; and the
+    user's own names and patterns, which come before all.
 
     Raises ImagesError.
     """
@@ -175,7 +175,7 @@ def load_images(
 
 @cache
 def _shipped() -> Mapping[str, Image]:
-    """Those that Mews ships: each world asks, and they are the same for all."""
+    """Return those that Mews ships: each world asks, and they are the same for all."""
     return _book(files("mews.fixtures").joinpath("images.yaml").read_text("utf-8"), "images.yaml")
 
 
@@ -196,8 +196,8 @@ def _is_pattern(name: str) -> bool:
 
 
 def own_image(name: str, entry: Any) -> Image:
-    """An image of the user's: ``idle``, ``container``, or what images.yaml says of one. What is simulated is played by
-    our component image on real nodes.
+    """Return an image of the user's: ``idle``, ``container``, or what images.yaml says of one. What is simulated is
+    played by our component image on real nodes.
 
     Raises ImagesError.
     """
@@ -283,7 +283,7 @@ def _filled(word: str) -> str:
 
 
 def _foreign(word: str) -> str:
-    """The same in our component image."""
+    """Return the same in our component image."""
     return word.replace("{python}", IMAGE_PYTHON).replace("{packages}", IMAGE_PACKAGES)
 
 

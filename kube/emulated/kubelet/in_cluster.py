@@ -39,16 +39,16 @@ class ApiAccess(Protocol):
         ...
 
     def authority(self) -> str | None:
-        """In PEM, whom its clients trust; None where it is served in plain HTTP."""
+        """Return it in PEM, whom its clients trust; None where it is served in plain HTTP."""
         ...
 
     def kube(self, actor: str) -> KubeApi:
-        """A client that may make tokens."""
+        """Return a client that may make tokens."""
         ...
 
 
 def service_variables(url: str) -> Mapping[str, str]:
-    """Where the API at that address is, under the names of the Service ``kubernetes`` (pkg/kubelet/envvars)."""
+    """Return where the API at that address is, under the names of the Service ``kubernetes`` (pkg/kubelet/envvars)."""
     parts = urlsplit(url)
     host, port = str(parts.hostname), str(parts.port)
     link = f"tcp://{host}:{port}"
@@ -94,14 +94,14 @@ class InCluster:
         self._renewing: asyncio.Task[None] | None = None
 
     def variables(self) -> Mapping[str, str]:
-        """Where the API is, under the names of the Service ``kubernetes`` (pkg/kubelet/envvars)."""
+        """Return where the API is, under the names of the Service ``kubernetes`` (pkg/kubelet/envvars)."""
         if self._api.authority() is None:
             return {}
         return service_variables(self._api.url)
 
     async def account(self, launch: Launch) -> Path | None:
-        """The folder with the pod's token, ``ca.crt`` and ``namespace``; None for a pod that wants none, or whose
-        account is not there.
+        """Return the folder with the pod's token, ``ca.crt`` and ``namespace``; None for a pod that wants none, or
+        whose account is not there.
 
         Raises StartError where the API refuses a token.
         """
@@ -140,7 +140,7 @@ class InCluster:
             await rest(0.2)
 
     async def token(self, pod: Object, audience: str, lifetime_s: int) -> str:
-        """A pod's token for that audience ("": the API), the same one until most of its life is over
+        """Return a pod's token for that audience ("": the API), the same one until most of its life is over
         (token_manager.go).
 
         Raises ApiError, UnavailableError.
@@ -153,7 +153,7 @@ class InCluster:
         return self._tokens[key].text
 
     def kube(self) -> KubeApi:
-        """The API as a kubelet uses it."""
+        """Return the API as a kubelet uses it."""
         return self._client()
 
     async def _token(self, pod: Object, lifetime_s: int = _LIFETIME_S, audiences: tuple[str, ...] = ()) -> str:

@@ -141,7 +141,7 @@ class Kubelet:
         return tuple(self._active())
 
     def known_pod(self, namespace: str, name: str) -> Object | None:
-        """Any pod of this node, ended and rejected ones too."""
+        """Return any pod of this node, ended and rejected ones too."""
         return self._pods.get(name, namespace)
 
     def allocatable(self) -> Mapping[str, Any]:
@@ -282,8 +282,8 @@ class Kubelet:
         return worker
 
     def _is_finished(self, pod: Object) -> bool:
-        """Whether a pod ended before this kubelet saw it, or never began: all that is left is to take it off the API
-        once it is deleted (UpdatePod of pkg/kubelet/pod_workers.go)."""
+        """Return whether a pod ended before this kubelet saw it, or never began: all that is left is to take it off the
+        API once it is deleted (UpdatePod of pkg/kubelet/pod_workers.go)."""
         if uid_of(pod) in self._rejected:
             return True
         sandbox = self._containerd.sandbox(uid_of(pod))
@@ -314,7 +314,7 @@ class Kubelet:
 
 
 def is_mirror(pod: Object) -> bool:
-    """Whether the pod stands for a file on its node (a static pod): nobody runs it for what the API says."""
+    """Return whether the pod stands for a file on its node (a static pod): nobody runs it for what the API says."""
     return _MIRROR in annotations_of(pod)
 
 

@@ -30,8 +30,8 @@ async def connect_to_listener(group: int, ip: str, port: int) -> tuple[asyncio.S
 
 
 def listener_of(group: int, port: int) -> str | None:
-    """The address on which a process of a container listens at the port, to connect to: one of that process group or
-    session, or of the mount namespace that its first process has for itself (where commands join it)."""
+    """Return the address on which a process of a container listens at the port, to connect to: one of that process
+    group or session, or of the mount namespace that its first process has for itself (where commands join it)."""
     open_there = dict(_listeners(port))
     if not open_there:
         return None

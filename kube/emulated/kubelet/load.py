@@ -25,7 +25,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_of(launch: Launch, folder: Path | None) -> Any:
-    """The load as data, None where nothing is said; a trace is looked for in ``folder`` and becomes a curve.
+    """Return the load as data, None where nothing is said; a trace is looked for in ``folder`` and becomes a curve.
 
     Raises StartError, one line.
     """

@@ -30,6 +30,6 @@ class LogReaders:
 
 
 def marks_from(marks: Sequence[LogMark], offset: int) -> Sequence[LogMark]:
-    """The pieces that end after that offset."""
+    """Return the pieces that end after that offset."""
     first = max((index for index, mark in enumerate(marks) if mark.offset <= offset), default=0)
     return marks[first:]

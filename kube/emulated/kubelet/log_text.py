@@ -20,7 +20,7 @@ class LogSelection(Struct, frozen=True):
 
 
 def tail_start(text: bytes, lines: int | None) -> int:
-    """Where the last so many lines begin; a last one without its end counts."""
+    """Return where the last so many lines begin; a last one without its end counts."""
     if lines is None:
         return 0
     if lines == 0:
@@ -48,7 +48,7 @@ class LogText:
         return self._left is not None and self._left <= 0
 
     def show(self, piece: bytes, written_at: float) -> bytes:
-        """What a piece comes to."""
+        """Return what a piece comes to."""
         if self._selection.since is None and not self._selection.timestamps:
             return self._cut(piece)
         return self._cut(b"".join(self._lines(piece, written_at)))
@@ -83,7 +83,7 @@ def nanosecond_time(unix_s: float) -> str:
 
 
 def pieces(text: bytes, offset: int, marks: Sequence[LogMark]) -> Iterator[tuple[bytes, LogMark]]:
-    """The text from ``offset`` on, cut where its marks are."""
+    """Yield the text from ``offset`` on, cut where its marks are."""
     for index, mark in enumerate(marks):
         start = max(mark.offset, offset)
         end = marks[index + 1].offset if index + 1 < len(marks) else offset + len(text)

@@ -60,8 +60,8 @@ class Machine(Struct, frozen=True):
     def kubelet(
         self, context: Context, *, note: KubeletJournal | None = None, booting_for_s: float = 0.0
     ) -> KubeletProcess:
-        """A new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that incarnation.
-        ``booting_for_s``: for so many seconds of the loop it has been booting."""
+        """Return a new start of its kubelet; ``note`` in place of the machine's, fenced like the rest of that
+        incarnation. ``booting_for_s``: for so many seconds of the loop it has been booting."""
         return KubeletProcess(self, context, note or self.note, booting_for_s)
 
 

@@ -61,7 +61,7 @@ class ContainerRoot(Struct, frozen=True):
 
 @cache
 def namespaces_lacking() -> str:
-    """Why no namespace can be made here; "" where it can (asked once, blocking)."""
+    """Return why no namespace can be made here; "" where it can (asked once, blocking)."""
     import subprocess
     import tempfile
 
@@ -79,7 +79,7 @@ def namespaces_lacking() -> str:
 
 @cache
 def filters_lacking() -> str:
-    """Why pods cannot have a network of their own here; "" where they can (asked once, blocking)."""
+    """Return why pods cannot have a network of their own here; "" where they can (asked once, blocking)."""
     import subprocess
 
     lacking = namespaces_lacking()
@@ -130,6 +130,6 @@ class NamespaceStart:
 
 
 def entry_of(pid: int, root: ContainerRoot | None = None) -> tuple[str, ...]:
-    """What goes before a command that is to see what that process sees; ``root`` is its container's, where it has one:
-    there it starts in the container's folder and is in the pod's network."""
+    """Return what goes before a command that is to see what that process sees; ``root`` is its container's, where it
+    has one: there it starts in the container's folder and is in the pod's network."""
     return (*_PYTHON, "enter", str(pid), *(() if root is None else root.entry), "--")

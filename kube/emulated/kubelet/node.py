@@ -38,7 +38,7 @@ class NodeSpec(Struct, frozen=True):
 
 
 def new_node(spec: NodeSpec, *, now: float) -> Object:
-    """The object that registers the node: not ready yet."""
+    """Return the object that registers the node: not ready yet."""
     labels = {"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     labels |= {"kubernetes.io/hostname": spec.name, "kubernetes.io/os": "linux", **spec.labels}
     annotations = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
@@ -54,7 +54,7 @@ def new_node(spec: NodeSpec, *, now: float) -> Object:
 def status_of(
     spec: NodeSpec, devices: Mapping[str, tuple[int, int]], *, now: float, ready: bool, before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The node's status: ``devices`` are merged over what the node showed ``before``; forgotten keys stay."""
+    """Return the node's status: ``devices`` are merged over what the node showed ``before``; forgotten keys stay."""
     machine = _machine(spec)
     capacity = {**(before.get("capacity") or {}), **machine}
     allocatable = {**(before.get("allocatable") or {}), **machine}
@@ -74,7 +74,8 @@ def status_of(
 
 
 def differs(status: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether anything but heartbeats changed. Amounts are compared by value: the API server rewrites ``2048Ki``."""
+    """Return whether anything but heartbeats changed. Amounts are compared by value: the API server rewrites
+    ``2048Ki``."""
     if any(_amounts(status[key]) != _amounts(before.get(key) or {}) for key in _AMOUNTS):
         return True
     if any(status[key] != before.get(key) for key in ("addresses", "daemonEndpoints", "nodeInfo")):

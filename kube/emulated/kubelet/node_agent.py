@@ -39,7 +39,7 @@ class NodeAgent:
         return (self._node.get("status") or {}).get("allocatable") or {}
 
     def node(self) -> Object:
-        """The Node as last seen; empty before the first look."""
+        """Return the Node as last seen; empty before the first look."""
         return self._node
 
     async def look_again(self) -> None:
@@ -67,7 +67,7 @@ class NodeAgent:
         await self._beat()
 
     async def _adopt(self) -> bool:
-        """Whether the Node is new."""
+        """Return whether the Node is new."""
         wanted = new_node(self._spec, now=self._tools.context.clock.now())
         try:
             self._node = await self._kube.create(NODES, wanted, field_manager="kubelet")

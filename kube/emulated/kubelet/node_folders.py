@@ -15,8 +15,8 @@ DRIVER = {"/run/nvidia/driver": "nvidia-driver", "/var/run/nvidia/driver": "nvid
 
 
 def placed(folder: Path, path: str) -> Path | None:
-    """Where a path of the node is on this machine, ``folder`` being the node's; None for what is not the kubelet's.
-    No path leads out of the folder."""
+    """Return where a path of the node is on this machine, ``folder`` being the node's; None for what is not the
+    kubelet's. No path leads out of the folder."""
     wanted = PurePosixPath(path)
     if ".." in wanted.parts:
         return None
@@ -27,5 +27,5 @@ def placed(folder: Path, path: str) -> Path | None:
 
 
 def is_placed(path: str) -> bool:
-    """Whether it is one of those."""
+    """Return whether it is one of those."""
     return placed(Path(), path) is not None

@@ -107,7 +107,7 @@ class OutputLog:
         self._readers.wake()
 
     def read(self, offset: int = 0) -> bytes:
-        """All bytes from that offset on."""
+        """Return all bytes from that offset on."""
         with self.path.open("rb") as file:
             file.seek(offset)
             return file.read()
@@ -118,7 +118,7 @@ class OutputLog:
         return self._size
 
     def marks(self, offset: int = 0) -> Sequence[LogMark]:
-        """The pieces that end after that offset."""
+        """Return the pieces that end after that offset."""
         packed = self.path.with_suffix(".marks").read_bytes()
         return marks_from([LogMark(*found) for found in _MARK.iter_unpack(packed)], offset)
 

@@ -62,8 +62,8 @@ class PodRoots:
     async def root(
         self, launch: Launch, *, work: Path, env: Mapping[str, str], further: Iterable[Mount]
     ) -> ContainerRoot:
-        """The root of a container whose working folder is ``work`` where its spec names none; ``further`` mounts come
-        before its volumes.
+        """Return the root of a container whose working folder is ``work`` where its spec names none; ``further`` mounts
+        come before its volumes.
 
         Raises StartError.
         """
@@ -98,7 +98,7 @@ class PodRoots:
         )
 
     async def _door(self, launch: Launch) -> int | None:
-        """The way to the pod's network; None where it has this machine's."""
+        """Return the way to the pod's network; None where it has this machine's."""
         is_own = launch.ip.startswith("127.") and not launch.pod["spec"].get("hostNetwork")
         if self._network is None or not is_own:
             return None
@@ -106,7 +106,7 @@ class PodRoots:
         return None if lacking else self._network.descriptor
 
     def _machine(self, launch: Launch, env: Mapping[str, str], work: Path) -> Iterator[Mount]:
-        """What of this machine is seen beside its read-only root."""
+        """Yield what of this machine is seen beside its read-only root."""
         known = [*(launch.image.process or ()), *launch.command, *launch.args, *env.values()]
         known += [sys.prefix, sys.base_prefix, *sys.path, str(Path(mews.__file__).parent)]
         named = {path for word in known for path in _NAMED_IN_TMP.findall(word) if os.path.exists(path)}
@@ -130,7 +130,8 @@ class PodRoots:
 
 
 def hostname_of(pod: Object) -> str:
-    """What a pod's containers are called (pkg/kubelet/util, GetNodenameForKernel and TruncatePodHostnameIfNeeded).
+    """Return what a pod's containers are called (pkg/kubelet/util, GetNodenameForKernel and
+    TruncatePodHostnameIfNeeded).
 
     Raises StartError.
     """
@@ -147,7 +148,7 @@ def hostname_of(pod: Object) -> str:
 
 
 def _identity(pod: Object, name: str) -> tuple[int, int]:
-    """What this process' user and group are called in a container; files of volumes are the container's own.
+    """Return what this process' user and group are called in a container; files of volumes are the container's own.
 
     Raises StartError.
     """
@@ -166,8 +167,8 @@ def _identity(pod: Object, name: str) -> tuple[int, int]:
 
 
 def _program(launch: Launch, own: Path, env: Mapping[str, str], taken: Sequence[str]) -> Iterator[Mount]:
-    """The image's program, where the container's command names one that this machine does not have: of the programs
-    beside it the one of that name, where there is one.
+    """Yield the image's program, where the container's command names one that this machine does not have: of the
+    programs beside it the one of that name, where there is one.
 
     Raises StartError.
     """
@@ -198,7 +199,7 @@ def _program(launch: Launch, own: Path, env: Mapping[str, str], taken: Sequence[
 
 
 def _is_there(path: str, taken: Sequence[str]) -> bool:
-    """Whether this machine or a volume has it."""
+    """Return whether this machine or a volume has it."""
     return os.path.exists(path) or any(Path(path).is_relative_to(mount) for mount in taken)
 
 

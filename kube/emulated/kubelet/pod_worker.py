@@ -134,7 +134,7 @@ class PodWorker:
                     timer.cancel()
 
     def state(self) -> PodState:
-        """All that is known of the pod now."""
+        """Return all that is known of the pod now."""
         sandbox = self._tools.containerd.sandbox(self.uid)
         if sandbox is None:
             return PodState(self.pod, waiting=dict(self._waiting), ended=self.ended, killed=self._killed)
@@ -151,7 +151,8 @@ class PodWorker:
         )
 
     def given(self) -> Object:
-        """The pod with the resources that its containers run with, where those that it wants cannot be given now."""
+        """Return the pod with the resources that its containers run with, where those that it wants cannot be given
+        now."""
         if self._resize.verdict is None:
             return self.pod
         spec, state = dict(self.pod["spec"]), self.state()
@@ -169,7 +170,7 @@ class PodWorker:
             self._wake.set()
 
     def running(self) -> list[str]:
-        """The names of the containers that run."""
+        """Return the names of the containers that run."""
         sandbox = self._tools.containerd.sandbox(self.uid)
         if sandbox is None:
             return []
@@ -228,7 +229,7 @@ class PodWorker:
         return True
 
     async def _pause(self, span_s: float) -> bool:
-        """Whether the pod is to end before so many emulated seconds have passed."""
+        """Return whether the pod is to end before so many emulated seconds have passed."""
         return self._stopping.is_set() or await self._interrupted(self._tools.pace.loop_s(span_s))
 
     async def _interrupted(self, delay_s: float) -> bool:
@@ -294,7 +295,7 @@ class PodWorker:
         await self._tools.status.delete(self.pod)
 
     def _grace_s(self) -> float:
-        """What its containers get to end: a pod that is gone without having been deleted here gets the least."""
+        """Return what its containers get to end: a pod that is gone without having been deleted here gets the least."""
         hurried = self._killed[0] == EVICTED or (self._gone and not is_deleting(self.pod))
         return _LEAST_GRACE_S if hurried else _grace_s(self.pod)
 

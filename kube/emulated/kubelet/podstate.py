@@ -65,12 +65,12 @@ class PodState(Struct, frozen=True):
         return starts[-1] if starts else None
 
     def previous(self, container: str) -> ContainerInstance | None:
-        """The start before the last."""
+        """Return the start before the last."""
         starts = self.instances.get(container, ())
         return starts[-2] if len(starts) > 1 else None
 
     def well(self, container: str) -> Health:
-        """What is known of a container that may run: neither started nor ready if it does not."""
+        """Return what is known of a container that may run: neither started nor ready if it does not."""
         latest = self.latest(container)
         return self.health.get(container, WELL) if latest is not None and latest.running else Health(False, False)
 
@@ -86,17 +86,17 @@ class PodPlan(Struct, frozen=True):
 
 
 def container_of(pod: Object, name: str) -> Mapping[str, Any]:
-    """A container of a pod by its name."""
+    """Return a container of a pod by its name."""
     return next(container for container in all_containers_of(pod) if container["name"] == name)
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:
-    """An init container that runs beside the main ones."""
+    """Return an init container that runs beside the main ones."""
     return container.get("restartPolicy") == "Always"
 
 
 def restarts(pod: Object, container: Mapping[str, Any], exit_code: int, *, init: bool) -> bool:
-    """Whether a container that ended is started again."""
+    """Return whether a container that ended is started again."""
     if is_sidecar(container):
         return True
     policy = pod["spec"].get("restartPolicy", "Always")
@@ -106,7 +106,7 @@ def restarts(pod: Object, container: Mapping[str, Any], exit_code: int, *, init:
 
 
 def decide(state: PodState) -> PodPlan:
-    """The next step of a pod.
+    """Return the next step of a pod.
 
     ===============================================  ==========================================
     what is                                          what is done
@@ -159,7 +159,7 @@ def _containers(state: PodState) -> PodPlan:
 
 
 def has_begun(state: PodState) -> bool:
-    """Whether a main container was ever started: the pod is past its initialisation."""
+    """Return whether a main container was ever started: the pod is past its initialisation."""
     return any(state.latest(container["name"]) is not None for container in containers_of(state.pod))
 
 
@@ -189,8 +189,8 @@ def _again(pod: Object) -> bool:
 
 
 def phase_of(state: PodState) -> str:
-    """The phase that the containers add up to (getPhase of pkg/kubelet/kubelet_pods.go): a pod whose main containers
-    have ended is Running until its sidecars have, too (as seen on a kubelet 1.34.2)."""
+    """Return the phase that the containers add up to (getPhase of pkg/kubelet/kubelet_pods.go): a pod whose main
+    containers have ended is Running until its sidecars have, too (as seen on a kubelet 1.34.2)."""
     phase = outcome_of(state)
     held = phase in ("Succeeded", "Failed") and not state.ended and not state.killed[0] and has_begun(state)
     return "Running" if held and _runs_sidecar(state) else phase
@@ -202,7 +202,7 @@ def _runs_sidecar(state: PodState) -> bool:
 
 
 def outcome_of(state: PodState) -> str:
-    """The phase without regard to sidecars: once it is terminal, nothing is left for which they would run."""
+    """Return the phase without regard to sidecars: once it is terminal, nothing is left for which they would run."""
     if state.killed[0]:
         return "Failed"
     pod, ended = state.pod, state.ended

@@ -33,7 +33,8 @@ KUBELET_CONDITIONS = (*OWN_CONDITIONS, "PodResizePending", "PodResizeInProgress"
 
 
 def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The status to publish; ``before`` is the last one. A terminal phase is held back until everything is stopped.
+    """Return the status to publish; ``before`` is the last one. A terminal phase is held back until everything is
+    stopped.
 
     Conditions that are not the kubelet's (DisruptionTarget) are kept, and so is a terminal phase that the API shows,
     with its reason: a pod does not leave it (generateAPIPodStatus of pkg/kubelet/kubelet_pods.go).
@@ -65,7 +66,7 @@ def status_of(state: PodState, *, now: float, host_ip: str, before: Mapping[str,
 
 
 def rejected_status(pod: Object, reason: str, message: str, *, now: float, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a pod that is refused for good: no conditions, no containers, no address (section 4)."""
+    """Return the status of a pod that is refused for good: no conditions, no containers, no address (section 4)."""
     return {
         "phase": "Failed",
         "reason": reason,
@@ -142,14 +143,15 @@ def _ready(state: PodState, phase: str) -> tuple[bool, str, str]:
 
 
 def gates_of(pod: Object) -> list[tuple[str, str]]:
-    """The pod's readiness gates, each with the status of its condition; "" where there is none."""
+    """Return the pod's readiness gates, each with the status of its condition; "" where there is none."""
     conditions = {entry["type"]: entry["status"] for entry in (pod.get("status") or {}).get("conditions") or ()}
     gates = [str(gate["conditionType"]) for gate in pod["spec"].get("readinessGates") or ()]
     return [(gate, conditions.get(gate, "")) for gate in gates]
 
 
 def _with_gates(pod: Object, ready: tuple[bool, str, str]) -> tuple[bool, str, str]:
-    """A pod whose containers are ready is ready when its gates are open, too (pkg/kubelet/status/generate.go)."""
+    """Return a pod whose containers are ready is ready when its gates are open, too
+    (pkg/kubelet/status/generate.go)."""
     if not ready[0]:
         return ready
     closed = [
@@ -198,7 +200,7 @@ def _ephemeral(state: PodState, container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_missing(state: PodState, name: str, *, init: bool) -> bool:
-    """Whether a container that never started should have, now that all has ended: a main one of a pod that was
+    """Return whether a container that never started should have, now that all has ended: a main one of a pod that was
     initialized, an init one before another that started, or the first (pkg/kubelet/status/status_manager.go)."""
     inits = [str(container["name"]) for container in init_containers_of(state.pod)]
     started = [each for each in inits if state.latest(each) is not None]
@@ -241,5 +243,5 @@ def _mount(mount: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def image_id(image: str) -> str:
-    """A digest of an image, made from its name alone."""
+    """Return a digest of an image, made from its name alone."""
     return f"docker.io/library/import-mews@sha256:{hashlib.sha256(image.encode()).hexdigest()}"

@@ -66,7 +66,7 @@ class ProbeTally(Struct):
     _run: int = 0
 
     def take(self, well: bool) -> bool | None:
-        """One more result; the verdict, or None below the threshold."""
+        """Return one more result; the verdict, or None below the threshold."""
         self._run = self._run + 1 if self._last is well else 1
         self._last = well
         if self._run < (self.probe.success_threshold if well else self.probe.failure_threshold):

@@ -75,13 +75,13 @@ class Prober:
                     poke.set()
 
     def healths(self, instances: Mapping[str, Sequence[ContainerInstance]]) -> dict[str, Health]:
-        """The same for all that run; {} for a pod without probes."""
+        """Return the same for all that run; {} for a pod without probes."""
         if not self._probes:
             return {}
         return {name: self.health(starts[-1]) for name, starts in instances.items() if starts and starts[-1].running}
 
     def health(self, instance: ContainerInstance) -> Health:
-        """What the probes say of a running container."""
+        """Return what the probes say of a running container."""
         name = instance.container
         startup, live = self._verdict(instance, STARTUP), self._verdict(instance, LIVENESS)
         started = (name, STARTUP) not in self._kinds or startup is True
@@ -125,7 +125,7 @@ class Prober:
         poke.clear()
 
     async def _ask(self, probe: Probe, tally: ProbeTally) -> tuple[bool, bool]:
-        """One round: whether there are more, and whether nothing is expected of the next one."""
+        """Return one round: whether there are more, and whether nothing is expected of the next one."""
         instance, key = self._seen.get(probe.name), (probe.name, probe.kind)
         if instance is None:
             return True, True
@@ -161,7 +161,7 @@ class Prober:
             self._changed()
 
     async def _answer(self, probe: Probe) -> HandlerResult | None:
-        """None where it cannot be asked: the result is thrown away."""
+        """Return None where it cannot be asked: the result is thrown away."""
         action = action_of(probe.handler, probe.container, self._ip)
         if action is None:
             text = "missing probe handler: the emulated kubelet knows exec, grpc, httpGet and tcpSocket"

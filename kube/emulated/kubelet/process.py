@@ -78,7 +78,7 @@ class RealProcess:
         return self._process.returncode is None
 
     async def wait(self) -> int:
-        """Its exit code; 128 + n when signal n ended it."""
+        """Return its exit code; 128 + n when signal n ended it."""
         code = await self._process.wait()
         self._signal(signal.SIGKILL)  # as in a container: with its first process all others end
         self.finish()
@@ -138,8 +138,8 @@ class RealProcess:
         return await run_command(command, streams, self._around)
 
     async def attach(self, streams: StandardStreams) -> int:
-        """What the container writes from now on goes to the client; what the client sends goes to its standard input,
-        if it has one, which ends with the first client where the pod says so (``stdinOnce``)."""
+        """Return what the container writes from now on goes to the client; what the client sends goes to its standard
+        input, if it has one, which ends with the first client where the pod says so (``stdinOnce``)."""
         others = []
         if self._terminal is not None:
             others.append(asyncio.create_task(resize_terminal(streams, self._terminal)))
@@ -231,7 +231,7 @@ class ProcessRuntime:
         return started
 
     async def _cluster_view(self, launch: Launch) -> tuple[Mapping[str, str], Mounts]:
-        """The variables and files by which a program finds the API of its cluster."""
+        """Return the variables and files by which a program finds the API of its cluster."""
         if self._in_cluster is None:
             return {}, ()
         variables, folder = dict(self._in_cluster.variables()), await self._in_cluster.account(launch)

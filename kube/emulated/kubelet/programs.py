@@ -36,7 +36,7 @@ class PlayedPrograms:
 
 
 def environment_of(launch: Launch, find: FindProgram, speed: float) -> Mapping[str, str]:
-    """What a real process must be told to be as quick as its image's played program.
+    """Return what a real process must be told to be as quick as its image's played program.
 
     Raises StartError.
     """

@@ -28,7 +28,7 @@ class ResolverConfig(Struct, frozen=True):
     options: Mapping[str, str] = {}
 
     def text(self) -> str:
-        """The file."""
+        """Return the file."""
         searches = list(self.searches[:_MOST_SEARCHES])
         while len(" ".join(searches)) > _LONGEST_SEARCHES:
             searches.pop()
@@ -40,12 +40,12 @@ class ResolverConfig(Struct, frozen=True):
 
 
 def has_own_resolver(pod: Object) -> bool:
-    """Whether a pod's file is not the machine's."""
+    """Return whether a pod's file is not the machine's."""
     return pod["spec"].get("dnsPolicy") == "None" or bool(pod["spec"].get("dnsConfig"))
 
 
 def resolver_config(pod: Object, machines: str) -> ResolverConfig:
-    """What the pod asks for, after what the machine's file says unless its policy is ``None``."""
+    """Return what the pod asks for, after what the machine's file says unless its policy is ``None``."""
     base = ResolverConfig() if pod["spec"].get("dnsPolicy") == "None" else read(machines)
     asked: Mapping[str, Any] = pod["spec"].get("dnsConfig") or {}
     options = {str(each["name"]): str(each.get("value") or "") for each in asked.get("options") or ()}
@@ -57,7 +57,7 @@ def resolver_config(pod: Object, machines: str) -> ResolverConfig:
 
 
 def read(text: str) -> ResolverConfig:
-    """A file's text (parseResolvConf): of search lines the last counts, options add up."""
+    """Return a file's text (parseResolvConf): of search lines the last counts, options add up."""
     servers: list[str] = []
     searches: tuple[str, ...] = ()
     options: dict[str, str] = {}
@@ -73,7 +73,8 @@ def read(text: str) -> ResolverConfig:
 
 
 def resolver_file(pod: Object, folder: Path) -> Path | None:
-    """The pod's file, written into its folder; None where it is the machine's. Blocking, for as long as that takes."""
+    """Return the pod's file, written into its folder; None where it is the machine's. Blocking, for as long as that
+    takes."""
     if not has_own_resolver(pod):
         return None
     machines = ""

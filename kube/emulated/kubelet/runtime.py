@@ -62,7 +62,7 @@ class Log(Protocol):
         ...
 
     def marks(self, offset: int = 0) -> Sequence[LogMark]:
-        """When the pieces that end after ``offset`` were written, oldest first."""
+        """Return when the pieces that end after ``offset`` were written, oldest first."""
         ...
 
     def read(self, offset: int = 0) -> bytes:
@@ -139,7 +139,7 @@ class ImageStore(Protocol):
     """The images that the container engine has."""
 
     async def image(self, reference: str) -> object | None:
-        """What is there under that name, None where it would have to be pulled."""
+        """Return what is there under that name, None where it would have to be pulled."""
         ...
 
     async def pull(self, reference: str) -> None:
@@ -158,7 +158,7 @@ class EnginePort(Struct, frozen=True):
 
 
 async def follow(process: Process, offset: int = 0) -> AsyncIterator[bytes]:
-    """A log from that offset on as it grows, until the container has ended and all is read."""
+    """Yield a log from that offset on as it grows, until the container has ended and all is read."""
     while True:
         await process.log.grown(offset)
         chunk = process.log.read(offset)

@@ -163,7 +163,7 @@ def _run(body: object) -> bool:
 
 
 def play(command: Sequence[str], env: Mapping[str, str]) -> ScriptRun | None:
-    """What that argv does in that environment, or None when it is not made of the commands above."""
+    """Return what that argv does in that environment, or None when it is not made of the commands above."""
     if not command:
         return None
     shell = _Shell(env)

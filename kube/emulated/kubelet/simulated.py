@@ -64,11 +64,11 @@ class MemoryLog:
         return len(self._data)
 
     def marks(self, offset: int = 0) -> Sequence[LogMark]:
-        """The pieces that end after that offset."""
+        """Return the pieces that end after that offset."""
         return marks_from(self._marks, offset)
 
     def read(self, offset: int = 0) -> bytes:
-        """All bytes from that offset on."""
+        """Return all bytes from that offset on."""
         return bytes(self._data[offset:])
 
     async def grown(self, offset: int) -> None:
@@ -114,7 +114,7 @@ class SimulatedProcess:
             self._timers.append(loop.call_later(pace.loop_s(scene.duration_s), self._finish))
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
         return await asyncio.shield(self._exit)
 
     async def stop(self, grace_s: float) -> None:
@@ -243,7 +243,7 @@ class SimulatedRuntime:
 
 
 def scene_of(launch: Launch) -> ScriptRun:
-    """What the container will do.
+    """Return what the container will do.
 
     Raises StartError.
     """

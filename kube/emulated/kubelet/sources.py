@@ -19,7 +19,7 @@ Sources = Mapping[tuple[str, str], Mapping[str, str]]
 
 
 async def sources_of(kube: KubeApi, namespace: str, container: Mapping[str, Any]) -> Sources:
-    """What the container's ``env`` and ``envFrom`` refer to.
+    """Return what the container's ``env`` and ``envFrom`` refer to.
 
     Raises StartError (``CreateContainerConfigError``) for one that is not there and not optional.
     """

@@ -26,7 +26,7 @@ class LifecycleStage(Struct, frozen=True):
 
 
 def stages_of(entries: Any, where: str) -> tuple[LifecycleStage, ...]:
-    """What images.yaml or a scenario says, ``where``.
+    """Return what images.yaml or a scenario says, ``where``.
 
     Raises ImagesError.
     """
@@ -63,7 +63,7 @@ def _stage(entry: Any, where: str) -> LifecycleStage:
 
 
 def windows_of(stages: tuple[LifecycleStage, ...]) -> tuple[UnhealthyWindow, ...]:
-    """When which probes and hooks fail."""
+    """Return when which probes and hooks fail."""
     found, since_s = [], 0.0
     for stage in stages:
         found += [UnhealthyWindow(purpose, since_s, since_s + stage.for_s) for purpose in stage.failing]

@@ -36,7 +36,7 @@ class StatusManager:
         self._written = asyncio.Event()
 
     def known(self, pod: Object) -> Mapping[str, Any]:
-        """The status last published, or the API's."""
+        """Return the status last published, or the API's."""
         return self._published.get(uid_of(pod)) or pod.get("status") or {}
 
     def publish(self, pod: Object, status: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ class Descriptor:
         self._open = True
 
     async def read(self) -> bytes:
-        """What comes next; empty at the end, which for a terminal is an error."""
+        """Return what comes next; empty at the end, which for a terminal is an error."""
         while self._open:
             try:
                 return os.read(self.number, _AT_ONCE)
@@ -97,8 +97,8 @@ class Terminal:
 
 
 def with_terminal(argv: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """The command that makes its standard input its controlling terminal, and whether it leads a session by itself:
-    by util-linux' setsid, where that is installed; without it there is no job control."""
+    """Return the command that makes its standard input its controlling terminal, and whether it leads a session by
+    itself: by util-linux' setsid, where that is installed; without it there is no job control."""
     setsid = shutil.which("setsid")
     if setsid is None:
         return tuple(argv), False

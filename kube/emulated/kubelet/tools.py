@@ -35,7 +35,7 @@ class Devices(Protocol):
         ...
 
     def container_allocation(self, pod_uid: str, container: str) -> Allocation:
-        """What the plugins gave to a container, over all resources."""
+        """Return what the plugins gave to a container, over all resources."""
         ...
 
     async def pre_start(self, pod_uid: str, container: str) -> None:
@@ -83,7 +83,7 @@ class Tools(Struct, frozen=True):
         return self.context.clock.now() - self.began
 
     def span_s(self, span: Span) -> float:
-        """A measured span, drawn, in loop seconds."""
+        """Return a measured span, drawn, in loop seconds."""
         return self.pace.loop_s(span.draw(self.context.rng))
 
     async def sleep(self, span: Span) -> None:
@@ -95,7 +95,7 @@ class Tools(Struct, frozen=True):
         return self.context.clock.now() * self.pace.speed
 
     def next_relist(self) -> float:
-        """The loop time at which the kubelet next looks at its containers."""
+        """Return the loop time at which the kubelet next looks at its containers."""
         now = asyncio.get_running_loop().time()
         period_s = self.pace.loop_s(self.timings.relist_s)
         phase_s = self.pace.loop_s(self.relist_phase_s)

@@ -27,12 +27,12 @@ class UnhealthyWindow(Struct, frozen=True):
     until_s: float = math.inf
 
     def covers(self, purpose: str, age_s: float) -> bool:
-        """Whether probes or hooks of this purpose fail in a container that started ``age_s`` seconds ago."""
+        """Return whether probes or hooks of this purpose fail in a container that started ``age_s`` seconds ago."""
         return purpose == self.purpose and self.since_s <= age_s < self.until_s
 
 
 def illnesses_of(text: str, container: str) -> tuple[UnhealthyWindow, ...]:
-    """What the annotation says of a container.
+    """Return what the annotation says of a container.
 
     Raises StartError naming what is allowed.
     """

@@ -13,8 +13,8 @@ REASON = "VolumesNotMounted"
 
 
 def unseen_volumes(pod: Object, is_process: Callable[[str], bool]) -> tuple[str, ...]:
-    """The volumes, in the order of the pod; ``is_process`` says of an image whether it runs as a process. A service
-    account is there, and so is a path of the host that is mounted where it lies."""
+    """Return the volumes, in the order of the pod; ``is_process`` says of an image whether it runs as a process. A
+    service account is there, and so is a path of the host that is mounted where it lies."""
     mounts = [
         mount
         for container in all_containers_of(pod)
@@ -37,7 +37,7 @@ def _places(volume: Mapping[str, Any]) -> Iterator[str]:
 
 
 def explanation(names: tuple[str, ...], lacking: str = "") -> str:
-    """What the event says; ``lacking``: why there are no namespaces."""
+    """Return what the event says; ``lacking``: why there are no namespaces."""
     which = f"Volume {names[0]} is" if len(names) == 1 else f"Volumes {', '.join(names)} are"
     why = f" (no namespaces: {lacking})" if lacking else ""
     return f"{which} not mounted: containers that run as processes see the file system of this machine{why}"

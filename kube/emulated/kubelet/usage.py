@@ -32,7 +32,7 @@ class GroupUsage(Struct, frozen=True):
 
 
 def group_usages() -> Mapping[int, GroupUsage]:
-    """Of all process groups of this machine that can be seen."""
+    """Return those of all process groups of this machine that can be seen."""
     found: dict[int, GroupUsage] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -68,7 +68,7 @@ class UsageMeter:
     def pod(
         self, pod: Object, running: Iterable[RunningContainer], groups: Mapping[int, GroupUsage], now: float
     ) -> PodUsage:
-        """What the running containers of a pod use."""
+        """Return what the running containers of a pod use."""
         containers, window_s = {}, 0.0
         for one in running:
             if one.group and one.group in groups:
@@ -89,7 +89,7 @@ class UsageMeter:
         self._seen = {key: seen for key, seen in self._seen.items() if key in self._used}
 
     def cpu_s(self) -> float:
-        """Seconds of a core that all of it has used so far; it never falls."""
+        """Return seconds of a core that all of it has used so far; it never falls."""
         return self._ended_s + sum(self._used.values())
 
     def _rate(self, key: str, used: GroupUsage, now: float, began: float) -> tuple[ContainerUsage, float]:
@@ -102,14 +102,14 @@ class UsageMeter:
 
 
 def node_usage(usages: Iterable[PodUsage], cpu_s: float, began: float) -> ContainerUsage:
-    """All that pods use and the node itself; ``cpu_s`` so far."""
+    """Return all that pods use and the node itself; ``cpu_s`` so far."""
     each = [used for usage in usages for used in usage.containers.values()]
     nano, memory = sum(used.cpu_nano for used in each), sum(used.memory for used in each)
     return ContainerUsage(nano + SYSTEM.cpu_nano, memory + SYSTEM.memory, cpu_s, began)
 
 
 def played_usage(pod: Object, name: str) -> ContainerUsage:
-    """By the annotation, else by the container's requests."""
+    """Return it by the annotation, else by the container's requests."""
     given = dict(_pairs(annotations_of(pod).get(USAGE, "")))
     if not given:
         given = _requests(pod, name)

@@ -84,7 +84,8 @@ class ReportingRuntime:
 
 
 def _cgroup(pod: Object, key: str) -> str:
-    """As a kubelet has it with cgroup v2 and the driver cgroupfs; a guaranteed pod has no folder of its class."""
+    """Return it as a kubelet has it with cgroup v2 and the driver cgroupfs; a guaranteed pod has no folder of its
+    class."""
     quality = str((pod.get("status") or {}).get("qosClass", "BestEffort")).lower()
     above = "/kubepods" if quality == "guaranteed" else f"/kubepods/{quality}"
     return f"{above}/pod{uid_of(pod)}/{sha256(key.encode()).hexdigest()}"

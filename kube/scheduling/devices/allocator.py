@@ -69,7 +69,7 @@ class _Sought(Struct):
     picked: int = 0
 
     def number(self, way: int) -> int:
-        """How many devices a way needs."""
+        """Return how many devices a way needs."""
         count = self.ways[way].count
         return len(self.everything[way]) if count is None else count
 
@@ -108,7 +108,7 @@ class Allocator:
         self.most_steps = most_steps if features.scheduler_filter_timeout else inf
 
     def allocate(self, place: NodePlace, claims: Sequence[Object]) -> list[dict[str, Any]] | None:
-        """An ``allocation`` for each claim, None where the node has no solution.
+        """Return an ``allocation`` for each claim, None where the node has no solution.
 
         Raises AllocationError; NodeAllocationError and SearchTimeoutError concern this node alone.
         """
@@ -161,7 +161,7 @@ class _Search:
     # ------------------------------------------------------------------------------------------------ what is asked for
 
     def _seek_all(self, claim: Object) -> list[_Sought]:
-        """What the claim asks for; from 1.36 on it may be too much before all of it is looked at."""
+        """Return what the claim asks for; from 1.36 on it may be too much before all of it is looked at."""
         several, total = [], 0
         for request in requests_of(claim):
             sought = self._seek(claim, request)
@@ -214,7 +214,7 @@ class _Search:
         return ClaimedRequest(name, parent, spec, device_class, count, bool(spec.get("adminAccess")))
 
     def _all_of(self, claim: Object, request: ClaimedRequest) -> Iterator[tuple[Pool, OfferedDevice]]:
-        """Every device that a request for all of them means."""
+        """Yield every device that a request for all of them means."""
         where = f"claim {claim_key(claim)}, request {request.name}: asks for all devices, but resource pool"
         for pool in self._pools:
             if pool.incomplete:
@@ -234,7 +234,7 @@ class _Search:
     # ----------------------------------------------------------------------------------------------------- the search
 
     def _search(self, at: _At, start: int = 0) -> bool:
-        """Whether everything from here on can be had. ``start``: which device of the pools to begin with."""
+        """Return whether everything from here on can be had. ``start``: which device of the pools to begin with."""
         if self._steps > self._allocator.most_steps:
             raise SearchTimeoutError(_TIMED_OUT)
         if at.claim >= len(self._claims):
@@ -294,7 +294,7 @@ class _Search:
         return False
 
     def _fits(self, at: _At, request: ClaimedRequest, device: OfferedDevice) -> bool:
-        """Whether the device may be tried: not in use, and selected."""
+        """Return whether the device may be tried: not in use, and selected."""
         if request.admin:
             if at.claim in self._allocating.get(device.id, ()):
                 return False
@@ -395,12 +395,12 @@ class _Search:
             self._counters.give_back(device, granted.pool)
 
     def _is_held(self, device: DeviceId) -> bool:
-        """Whether an earlier allocation has it, or a share of it."""
+        """Return whether an earlier allocation has it, or a share of it."""
         return device in self._allocator.taken.devices or device in self._allocator.taken.shared
 
     def _is_shared_already(self, device: DeviceId) -> bool:
-        """Whether the counters of a shared device are taken, by an earlier allocation or in this attempt; before 1.36
-        each share takes them."""
+        """Return whether the counters of a shared device are taken, by an earlier allocation or in this attempt; before
+        1.36 each share takes them."""
         return self._features.settled and (bool(self._shares.get(device)) or self._is_held(device))
 
     def _used(self, device: OfferedDevice) -> dict[str, Decimal]:
@@ -412,7 +412,7 @@ class _Search:
     # -------------------------------------------------------------------------------------------------------- selectors
 
     def _is_selected(self, claim: Object, request: ClaimedRequest, device: OfferedDevice) -> bool:
-        """Whether class and request select the device, and it is for the node."""
+        """Return whether class and request select the device, and it is for the node."""
         if device.spec.get("bindingConditions") and not self._features.binding_conditions:
             return False
         of_class = request.device_class["spec"].get("selectors") or ()

@@ -14,7 +14,8 @@ Amounts = Mapping[str, Decimal]
 
 
 def consumed(request: ClaimedRequest, device: OfferedDevice) -> dict[str, Decimal] | None:
-    """Of each capacity of the device how much the request takes; None where the device cannot give that."""
+    """Return those of each capacity of the device how much the request takes; None where the device cannot give
+    that."""
     capacities: Mapping[str, Spec] = device.spec.get("capacity") or {}
     if not capacities and not request.capacity:
         return {}
@@ -30,7 +31,7 @@ def consumed(request: ClaimedRequest, device: OfferedDevice) -> dict[str, Decima
 
 
 def is_left(taken: Amounts, device: OfferedDevice, used: Amounts) -> bool:
-    """Whether the device has that much beside what is used of it."""
+    """Return whether the device has that much beside what is used of it."""
     if not taken:
         return True
     capacities: Mapping[str, Spec] = device.spec.get("capacity") or {}
@@ -40,7 +41,8 @@ def is_left(taken: Amounts, device: OfferedDevice, used: Amounts) -> bool:
 
 
 def written(taken: Amounts, device: OfferedDevice) -> dict[str, str]:
-    """The amounts as an allocation shows them: with suffixes of the family in which the device writes its own."""
+    """Return the amounts as an allocation shows them: with suffixes of the family in which the device writes its
+    own."""
     return {name: total_text(amount, device.spec["capacity"][name]["value"]) for name, amount in taken.items()}
 
 

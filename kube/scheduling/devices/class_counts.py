@@ -23,8 +23,8 @@ class DeviceCount(NamedTuple):
 
 
 def counted(inventory: DeviceInventory, taken: Taken, device_class: Object, place: NodePlace) -> DeviceCount:
-    """Those that the class selects, in whatever pool: it need not be complete or valid. A device of which a share is
-    taken is taken; where a selector cannot be evaluated there are none."""
+    """Return those that the class selects, in whatever pool: it need not be complete or valid. A device of which a
+    share is taken is taken; where a selector cannot be evaluated there are none."""
     spec = device_class.get("spec") or {}
     expressions = [each["cel"]["expression"] for each in spec.get("selectors") or () if each.get("cel")]
 

@@ -18,7 +18,7 @@ class ClassResources:
         """Resource -> when its class was made, and the class's name."""
 
     def class_of(self, resource: str) -> str | None:
-        """The name of the class behind a resource."""
+        """Return the name of the class behind a resource."""
         found = self._class_of.get(resource)
         return None if found is None else found[1]
 
@@ -46,5 +46,5 @@ class ClassResources:
 
 
 def resource_of(device_class: Object) -> str:
-    """The extended resource that a class names, "" where none."""
+    """Return the extended resource that a class names, "" where none."""
     return str(device_class["spec"].get("extendedResourceName") or "")

@@ -22,7 +22,7 @@ class DeviceConstraint(Protocol):
     """Told of each device that is taken and given back; once it has refused one, more devices do not help."""
 
     def add(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
-        """Whether the device may join those taken."""
+        """Return whether the device may join those taken."""
         ...
 
     def remove(self, request: ClaimedRequest, device: OfferedDevice) -> None:
@@ -40,7 +40,7 @@ class MatchAttribute:
         self._devices = 0
 
     def add(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
-        """Whether the device has the value of the first."""
+        """Return whether the device has the value of the first."""
         if not request.is_named_by(self._requests):
             return True
         value = attribute_of(device, self._attribute)
@@ -65,7 +65,7 @@ class DistinctAttribute:
         self._values: list[Value] = []
 
     def add(self, request: ClaimedRequest, device: OfferedDevice) -> bool:
-        """Whether no other device has the device's value."""
+        """Return whether no other device has the device's value."""
         if not request.is_named_by(self._requests):
             return True
         value = attribute_of(device, self._attribute)
@@ -82,7 +82,7 @@ class DistinctAttribute:
 
 
 def constraints_of(claim: Object, features: DeviceFeatures) -> list[DeviceConstraint]:
-    """The constraints of a claim.
+    """Return the constraints of a claim.
 
     Raises AllocationError for one of a kind that is not known.
     """

@@ -24,7 +24,7 @@ class Counters:
         self._left: dict[object, _Ledger] = {}
 
     def take(self, device: OfferedDevice, pool: Pool) -> bool:
-        """Whether the device's counters suffice; then they are taken."""
+        """Return whether the device's counters suffice; then they are taken."""
         left = self._ledger(device, pool)
         wanted = _wanted(device)
         if any(left[key] < amount for key, amount in wanted.items() if key in left):

@@ -26,7 +26,7 @@ class Drafted(NamedTuple):
 def drafted(
     pod: Object, resources: Iterable[str], class_of: Callable[[str], str | None], *, reuses: bool = True
 ) -> Drafted:
-    """One request for each container and resource. ``reuses``: a container that ends before others start has the
+    """Return one request for each container and resource. ``reuses``: a container that ends before others start has the
     devices of those (from 1.35 on)."""
     init, main = list(init_containers_of(pod)), list(containers_of(pod))
     containers = [*init, *main]
@@ -51,7 +51,7 @@ class _OneResource(NamedTuple):
     device_class: str
 
     def ask(self, index: int, others: Iterable[Request]) -> tuple[Request | None, list[Mapped]]:
-        """What a container needs beside the devices of ``others``, and whose devices it has."""
+        """Return what a container needs beside the devices of ``others``, and whose devices it has."""
         container, asked = self.containers[index], requests_of(self.containers[index])
         amount = parse(asked.get(self.resource, 0))
         if amount != int(amount) or not amount:

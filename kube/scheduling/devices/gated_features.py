@@ -11,7 +11,7 @@ _RULES = {34: "v1alpha3", 35: "v1alpha3", 36: "v1beta2"}
 
 
 def features_of(release: ClusterRelease) -> DeviceFeatures:
-    """What a cluster turns on; binding conditions need the devices' status, too."""
+    """Return what a cluster turns on; binding conditions need the devices' status, too."""
     gates, number = release.gates, minor(release.name)
     taints = gates.on("DRADeviceTaints")
     rules = _RULES.get(number, "v1")

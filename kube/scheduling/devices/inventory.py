@@ -85,7 +85,7 @@ class PoolSlice:
         """Whether each of its devices chooses nodes for itself."""
 
     def reaches(self, place: NodePlace) -> bool:
-        """Whether the node can use any of its devices."""
+        """Return whether the node can use any of its devices."""
         if self.per_device:
             return any(chosen(device.spec, place) for device in self.devices)
         return chosen(self.spec, place)
@@ -130,7 +130,7 @@ class DeviceInventory:
 
     @classmethod
     def of(cls, slices: Iterable[Object], features: DeviceFeatures) -> DeviceInventory:
-        """The inventory of these slices."""
+        """Return the inventory of these slices."""
         made = cls(features)
         for each in slices:
             made.set(each)
@@ -167,7 +167,7 @@ class DeviceInventory:
             self._pools.pop(node, None)
 
     def pools(self, place: NodePlace) -> list[Pool]:
-        """The pools whose devices the node can reach, in the order in which they are searched."""
+        """Return the pools whose devices the node can reach, in the order in which they are searched."""
         known = self._pools.get(place.name)
         if known is not None and (known[0] is place.labels or known[0] == place.labels):
             return known[1]
@@ -176,7 +176,7 @@ class DeviceInventory:
         return found
 
     def devices(self, place: NodePlace) -> Iterator[OfferedDevice]:
-        """The devices of all slices that the node can reach, of whatever generation and in whatever pool."""
+        """Yield the devices of all slices that the node can reach, of whatever generation and in whatever pool."""
         for each in (*self._on_node.get(place.name, {}).values(), *self._anywhere.values()):
             if each.per_device:
                 yield from (device for device in each.devices if chosen(device.spec, place))
@@ -199,7 +199,7 @@ class DeviceInventory:
         return [pool for pool in pools if not pool.binds] + [pool for pool in pools if pool.binds]
 
     def _pool(self, pool_id: PoolId, slices: list[PoolSlice]) -> Pool | None:
-        """The pool, None where a newer generation of it is anywhere."""
+        """Return the pool, None where a newer generation of it is anywhere."""
         if not self._features.settled:
             # Slices with binding conditions come after the others.
             ordered = [each for each in slices if not each.binds] + [each for each in slices if each.binds]
@@ -259,7 +259,7 @@ def _wrong_counters(slices: Sequence[PoolSlice]) -> str:
 
 
 def chosen(spec: Spec, place: NodePlace) -> bool:
-    """Whether a slice, or a device that chooses for itself, is for the node."""
+    """Return whether a slice, or a device that chooses for itself, is for the node."""
     if spec.get("nodeName"):
         return bool(spec["nodeName"] == place.name)
     if spec.get("allNodes"):
@@ -269,7 +269,7 @@ def chosen(spec: Spec, place: NodePlace) -> bool:
 
 
 def selected(selector: Spec, place: NodePlace) -> bool:
-    """Whether one of a node selector's terms holds; an empty one holds nowhere."""
+    """Return whether one of a node selector's terms holds; an empty one holds nowhere."""
     return any(_holds(term, place) for term in selector.get("nodeSelectorTerms") or ())
 
 

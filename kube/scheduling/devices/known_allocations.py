@@ -32,7 +32,7 @@ class KnownOnNodes:
         self._found: dict[str, tuple[Sequence[Pool], int, Allocations]] = {}
 
     def get(self, place: NodePlace, pools: Sequence[Pool]) -> tuple[bool, Allocations]:
-        """Whether it is known, and what was found."""
+        """Return whether it is known, and what was found."""
         known = self._found.get(place.name)
         if known is None or known[0] is not pools or known[1] != self._changes(pools):
             return False, None
@@ -56,7 +56,7 @@ class KnownAllocations:
         self._kinds: dict[Hashable, KnownOnNodes] = {}
 
     def of(self, claims: Sequence[Object]) -> KnownOnNodes:
-        """What is known for claims like these."""
+        """Return what is known for claims like these."""
         asked = b"\n".join(msgspec.json.encode(claim["spec"]) for claim in claims)
         classes = [self._class_of(name) for claim in claims for _, name in requested_classes(claim)]
         kind = (asked, tuple(version_of(each) if each is not None else None for each in classes))

@@ -45,7 +45,7 @@ class ClaimedRequest(Struct, frozen=True):
         return (self.spec.get("capacity") or {}).get("requests") or {}
 
     def is_named_by(self, names: Sequence[str]) -> bool:
-        """Whether a list of requests is empty, or has this one or its parent."""
+        """Return whether a list of requests is empty, or has this one or its parent."""
         return not names or self.full_name in names or bool(self.parent and self.parent in names)
 
 
@@ -69,12 +69,13 @@ def requested_classes(claim: Object) -> Iterator[tuple[str, str]]:
 
 
 def has_alternatives(claim: Object) -> bool:
-    """Whether a request of the claim may be answered in several ways."""
+    """Return whether a request of the claim may be answered in several ways."""
     return any(request.get("firstAvailable") for request in requests_of(claim))
 
 
 def preference(claim: Object, allocation: Spec) -> int:
-    """How good an allocation is: the earlier the alternatives that were taken, the more (upstream computeScore)."""
+    """Return how good an allocation is: the earlier the alternatives that were taken, the more (upstream
+    computeScore)."""
     taken = {result["request"] for result in (allocation.get("devices") or {}).get("results") or ()}
     return sum(
         MOST_ALTERNATIVES - index

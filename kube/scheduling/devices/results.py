@@ -68,7 +68,7 @@ def _result(granted: Granted, features: DeviceFeatures) -> dict[str, Any]:
 
 
 def _of_classes(requests: Sequence[ClaimedRequest]) -> list[dict[str, Any]]:
-    """Each class's own configuration once, for all requests of that class."""
+    """Return each class's own configuration once, for all requests of that class."""
     found: dict[str, list[dict[str, Any]]] = {}
     for request in requests:
         name = name_of(request.device_class)
@@ -82,7 +82,7 @@ def _of_classes(requests: Sequence[ClaimedRequest]) -> list[dict[str, Any]]:
 
 
 def _without_names(configuration: dict[str, Any], requests: Sequence[ClaimedRequest]) -> dict[str, Any]:
-    """From 1.36 on what is for all requests names none."""
+    """Return them from 1.36 on what is for all requests names none."""
     names = configuration.get("requests") or ()
     if not names or not all(_is_meant(names, request) for request in requests):
         return configuration
@@ -90,7 +90,7 @@ def _without_names(configuration: dict[str, Any], requests: Sequence[ClaimedRequ
 
 
 def _of_claim(claim: Object, requests: Sequence[ClaimedRequest], *, once: bool) -> list[dict[str, Any]]:
-    """The claim's own configuration; before 1.36 once for each request that it names."""
+    """Return the claim's own configuration; before 1.36 once for each request that it names."""
     found = []
     for given in (claim["spec"].get("devices") or {}).get("config") or ():
         names: Sequence[str] = given.get("requests") or ()
@@ -104,7 +104,7 @@ def _is_meant(names: Sequence[str], request: ClaimedRequest) -> bool:
 
 
 def _node_selector(granted: Sequence[Granted], node: str, features: DeviceFeatures) -> dict[str, Any] | None:
-    """One node where a device is local to it; else what all slices require."""
+    """Return one node where a device is local to it; else what all slices require."""
     fields: list[Spec] = []
     expressions: list[Spec] = []
     for each in granted:

@@ -16,7 +16,7 @@ ClassOf = Callable[[str], "Object | None"]
 
 
 def expressions_of(chosen: Spec, class_of: ClassOf) -> list[str] | None:
-    """The expressions that a device must meet, those of the class first; None where there is no such class."""
+    """Return the expressions that a device must meet, those of the class first; None where there is no such class."""
     name = chosen.get("deviceClassName")
     if name is None:
         return list(_expressions(chosen))
@@ -31,7 +31,7 @@ def _expressions(part: Spec) -> Iterator[str]:
 
 
 def meets(device: Spec, resource_slice: Object, expressions: list[str]) -> bool:
-    """Whether all expressions are true of the device. One that fails is not; the tracker shows it attributes and
+    """Return whether all expressions are true of the device. One that fails is not; the tracker shows it attributes and
     capacity alone."""
     from mews.kube.scheduling.devices.errors import SelectorError
     from mews.kube.scheduling.devices.selectors import holds

@@ -23,7 +23,7 @@ ADVICE = (
 
 
 def holds(expression: str, device: OfferedDevice) -> bool:
-    """Whether the expression is true of the device; asked once for both.
+    """Return whether the expression is true of the device; asked once for both.
 
     Raises SelectorError.
     """
@@ -34,7 +34,7 @@ def holds(expression: str, device: OfferedDevice) -> bool:
 
 
 def worded(where: str, device: OfferedDevice, text: str, features: DeviceFeatures) -> str:
-    """An error of a selector; from 1.37 on what goes wrong at run time names the device."""
+    """Return an error of a selector; from 1.37 on what goes wrong at run time names the device."""
     if features.minor < 37 or "runtime error" not in text:
         return f"{where}: {text}"
     advice = f". {ADVICE}" if "no such key" in text else ""

@@ -28,7 +28,7 @@ def shortages(
     class_of: Callable[[str], Object | None],
     features: DeviceFeatures,
 ) -> Iterator[str]:
-    """A sentence for each way of each request that the devices of the cluster do not answer now."""
+    """Yield a sentence for each way of each request that the devices of the cluster do not answer now."""
     devices = [device for each in slices for device in PoolSlice(each).devices]
     holders = _holders(claims)
     for request in requests_of(claim):

@@ -16,8 +16,8 @@ Spec = Mapping[str, Any]
 
 
 def is_selected(rule: Object, driver: str, pool: str, device: str) -> bool:
-    """Whether the rule is about a device of that name: a rule without a selector is about none, an empty selector
-    about all."""
+    """Return whether the rule is about a device of that name: a rule without a selector is about none, an empty
+    selector about all."""
     chosen = rule["spec"].get("deviceSelector")
     if chosen is None:
         return False
@@ -26,7 +26,7 @@ def is_selected(rule: Object, driver: str, pool: str, device: str) -> bool:
 
 
 def concern(rules: Iterable[Object], resource_slice: Object) -> bool:
-    """Whether any rule is about a device of the slice, by name."""
+    """Return whether any rule is about a device of the slice, by name."""
     spec = resource_slice["spec"]
     driver, pool = str(spec["driver"]), str(spec["pool"]["name"])
     names = [str(device["name"]) for device in spec.get("devices") or ()]

@@ -7,7 +7,7 @@ from mews.kube.scheduling.devices.requests import ClaimedRequest, Spec
 
 
 def untolerated(device: OfferedDevice, request: ClaimedRequest) -> Spec | None:
-    """The first taint that keeps the device from the request, None where there is none."""
+    """Return the first taint that keeps the device from the request, None where there is none."""
     for taint in device.spec.get("taints") or ():
         if taint.get("effect") != "None" and not any(tolerates(each, taint) for each in request.tolerations):
             return taint  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ class DeviceWalk:
         self._places: list[Place] | None = None
 
     def after(self, start: int) -> Iterable[Place]:
-        """The devices behind the first ``start`` of all pools that are not passed over.
+        """Return the devices behind the first ``start`` of all pools that are not passed over.
 
         Raises AllocationError for an invalid pool before 1.36, as it is reached.
         """
@@ -41,7 +41,7 @@ class DeviceWalk:
 
 
 def is_passed_over(pool: Pool, *, settled: bool) -> bool:
-    """Whether nothing of it can be had.
+    """Return whether nothing of it can be had.
 
     Raises AllocationError for an invalid pool before 1.36.
     """
@@ -52,6 +52,6 @@ def is_passed_over(pool: Pool, *, settled: bool) -> bool:
 
 
 def devices_of(pool: Pool) -> Iterator[OfferedDevice]:
-    """All of its devices, slice by slice."""
+    """Yield all of its devices, slice by slice."""
     for each in pool.slices:
         yield from each.devices

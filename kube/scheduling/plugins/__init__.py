@@ -56,7 +56,8 @@ def default_plugins(
     resources: Mapping[str, int] = CPU_AND_MEMORY,
     devices: DeviceFeatures = DEFAULT_FEATURES,
 ) -> tuple[PluginFactory, ...]:
-    """All of the default profile; ``devices`` goes to DynamicResources too, all arguments to NodeResourcesFit."""
+    """Return all of the default profile; ``devices`` goes to DynamicResources too, all arguments to
+    NodeResourcesFit."""
     fit = partial(
         NodeResourcesFit,
         ignored_resource_groups=ignored_resource_groups,

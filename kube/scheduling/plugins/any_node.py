@@ -20,7 +20,7 @@ class AnyNode:
         pass
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The same for every node."""
+        """Return the same for every node."""
         return 0
 
 

@@ -22,15 +22,15 @@ class AssumedObjects:
             del self._assumed[key_of(obj)]
 
     def get(self, key: str) -> Object | None:
-        """The object with what is assumed of it."""
+        """Return the object with what is assumed of it."""
         return self._assumed.get(key) or self._informer.at(key)
 
     def known(self, key: str) -> Object | None:
-        """The object as the API has it."""
+        """Return the object as the API has it."""
         return self._informer.at(key)
 
     def items(self) -> list[Object]:
-        """All of them with what is assumed of each, in order of key."""
+        """Return all of them with what is assumed of each, in order of key."""
         return [self._assumed.get(key_of(obj), obj) for obj in self._informer.items()]
 
     def assume(self, obj: Object) -> None:

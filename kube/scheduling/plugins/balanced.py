@@ -12,7 +12,7 @@ from mews.kube.scheduling.scores import MAX_SCORE
 
 
 def deviation(shares: Sequence[float]) -> float:
-    """The standard deviation; 0 for fewer than two."""
+    """Return the standard deviation; 0 for fewer than two."""
     if len(shares) < 2:
         return 0.0
     if len(shares) == 2:
@@ -35,7 +35,7 @@ class NodeResourcesBalancedAllocation:
         return SUCCESS if any(pod.requests.get(resource) for resource in self._resources) else SKIP
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What it asks of the resources."""
+        """Return what it asks of the resources."""
         return tuple(pod.requests.get(resource, 0) for resource in self._resources)
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

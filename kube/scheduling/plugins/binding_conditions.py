@@ -18,12 +18,12 @@ class BindingFailedError(Exception):
 
 
 def has_conditions(claim: Object) -> bool:
-    """Whether any device of the claim has to become ready."""
+    """Return whether any device of the claim has to become ready."""
     return any(result.get("bindingConditions") for result in results_of(claim))
 
 
 def is_ready(claim: Object, *, minor: int) -> bool:
-    """Whether all binding conditions of all devices are true.
+    """Return whether all binding conditions of all devices are true.
 
     Raises BindingFailedError where a failure condition is.
     """
@@ -52,7 +52,7 @@ def _failure(claim: Object, condition: Mapping[str, Any], minor: int) -> str:
 
 
 def is_late(claim: Object, now_s: float, timeout_s: float) -> bool:
-    """Whether the devices had long enough."""
+    """Return whether the devices had long enough."""
     stamp = (allocation_of(claim) or {}).get("allocationTimestamp")
     return stamp is not None and has_conditions(claim) and seconds(str(stamp)) + timeout_s < now_s
 

@@ -32,6 +32,6 @@ class ClaimAttempt(Struct):
     reserved: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def waiting(self, special: OnNode | None) -> list[Object]:
-        """The claims that are to be allocated on a node, that for extended resources last."""
+        """Return the claims that are to be allocated on a node, that for extended resources last."""
         claims = [claim for claim in self.claims if allocation_of(claim) is None]
         return claims if special is None else [*claims, special.claim]

@@ -98,7 +98,7 @@ class ClaimBinder:
     # Deciding
 
     def claims(self, pod: PodInfo) -> PodClaims:
-        """The pod's claims, sorted.
+        """Return the pod's claims, sorted.
 
         Raises VolumeError for one that is not there or not the pod's.
         """
@@ -117,7 +117,7 @@ class ClaimBinder:
         return PodClaims(tuple(bound), tuple(delayed), tuple(immediate))
 
     def find(self, claims: PodClaims, node: Object) -> VolumeFindings:
-        """What the pod would get on that node, or why it cannot run there.
+        """Return what the pod would get on that node, or why it cannot run there.
 
         Raises VolumeError.
         """
@@ -165,7 +165,7 @@ class ClaimBinder:
         return bindings, unmatched
 
     def _cannot_make(self, claims: Sequence[Object], node: Object) -> str:
-        """Why volumes for these claims cannot be made on that node; "" if they can.
+        """Return why volumes for these claims cannot be made on that node; "" if they can.
 
         Raises VolumeError for a class that is not there.
         """
@@ -181,7 +181,7 @@ class ClaimBinder:
         return ""
 
     def _has_room(self, provisioner: str, claim: Object, storage_class: str, node: Object) -> bool:
-        """Whether a driver that announces its free storage has enough for the claim on that node."""
+        """Return whether a driver that announces its free storage has enough for the claim on that node."""
         driver = self._drivers.at(provisioner)
         if driver is None or not driver["spec"].get("storageCapacity"):
             return True
@@ -261,7 +261,7 @@ class ClaimBinder:
         return VolumesOnNode(tuple(bindings), tuple(provisions))
 
     def _has_happened(self, pod: PodInfo, node: str, written: VolumesOnNode) -> bool:
-        """Whether all is bound.
+        """Return whether all is bound.
 
         Raises VolumeError where it will not be.
         """
@@ -315,12 +315,12 @@ class ClaimBinder:
 
 
 def volume_limit(capacity: Object) -> Any:
-    """How large a volume may be: a quantity, None where that is not known."""
+    """Return how large a volume may be: a quantity, None where that is not known."""
     return capacity.get("maximumVolumeSize") or capacity.get("capacity")
 
 
 def in_topology(terms: Sequence[Mapping[str, Any]] | None, node: Object) -> bool:
-    """Whether a node is in one of the places where a class makes volumes; without any, everywhere."""
+    """Return whether a node is in one of the places where a class makes volumes; without any, everywhere."""
     if not terms:
         return True
     labels = labels_of(node)

@@ -8,12 +8,12 @@ from mews.kube.scheduling.podinfo import PodInfo
 
 
 def had_devices(pod: PodInfo, old: Object | None, new: Object | None) -> bool:
-    """Whether a claim that goes was allocated."""
+    """Return whether a claim that goes was allocated."""
     return old is not None and allocation_of(old) is not None
 
 
 def node_differs(pod: PodInfo, old: Object | None, new: Object | None) -> bool:
-    """Whether a node came, or has other labels or amounts."""
+    """Return whether a node came, or has other labels or amounts."""
     if old is None or new is None:
         return new is not None
     before, after = (each.get("status") or {} for each in (old, new))

@@ -259,7 +259,7 @@ class DynamicResources:
     def _allocated(
         self, found: ClaimAttempt, allocator: Allocator, place: NodePlace, special: OnNode | None
     ) -> list[dict[str, Any]] | None:
-        """What the allocator finds on the node, or found there for claims like these.
+        """Return what the allocator finds on the node, or found there for claims like these.
 
         Raises AllocationError.
         """
@@ -273,7 +273,7 @@ class DynamicResources:
         return given
 
     def _is_to_free(self, claim: Object) -> bool:
-        """Whether a device of the claim failed to become ready, or had its time."""
+        """Return whether a device of the claim failed to become ready, or had its time."""
         if not self._features.binding_conditions or allocation_of(claim) is None:
             return False
         try:
@@ -305,14 +305,14 @@ class DynamicResources:
         return PostFilterResult(unschedulable(messages.STILL) if self._features.minor < 37 else unschedulable())
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Without alternatives all nodes are alike; before 1.35 they always are."""
+        """Return it without alternatives all nodes are alike; before 1.35 they always are."""
         found: ClaimAttempt | None = state.data.get(self.name)
         if found is None or self._features.minor < 35 or not self._features.prioritized_list:
             return SKIP
         return SUCCESS if any(has_alternatives(claim) for claim in found.claims) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The earlier the alternatives that the node offers, the more."""
+        """Return the earlier the alternatives that the node offers, the more."""
         found: ClaimAttempt = state.data[self.name]
         special = found.special.on_node.get(node.name) if found.special is not None else None
         given = dict(zip(map(uid_of, found.waiting(special)), found.on_node.get(node.name, ()), strict=False))

@@ -90,7 +90,7 @@ class DefaultPreemption:
         return candidates, verdicts
 
     def _try(self, state: CycleState, pod: PodInfo, name: str) -> Candidate | Status:
-        """Who would have to go from this node; a Status when that would not help."""
+        """Return who would have to go from this node; a Status when that would not help."""
         node, state = self._handle.nodes[name].copy(), state.clone()
         weaker = [other for other in node.pods.values() if other.priority < pod.priority]
         if not weaker:
@@ -181,5 +181,5 @@ class DefaultPreemption:
         )
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A pod that is gone."""
+        """Return a pod that is gone."""
         return (Wake(PODS, Action.DELETE),)

@@ -36,11 +36,11 @@ class DeviceLedger:
         claims.on_change(self._changed)
 
     def claim(self, key: str) -> Object | None:
-        """The claim as it is once what was written has been seen."""
+        """Return the claim as it is once what was written has been seen."""
         return self._assumed.get(key)
 
     def is_in_flight(self, uid: str) -> bool:
-        """Whether another pod's cycle is allocating the claim."""
+        """Return whether another pod's cycle is allocating the claim."""
         return uid in self._in_flight
 
     def begin(self, claim: Object) -> None:
@@ -49,12 +49,12 @@ class DeviceLedger:
         self._count(uid_of(claim), claim)
 
     def has_seen(self, claim: Object) -> bool:
-        """Whether the cache has the claim, in whatever state."""
+        """Return whether the cache has the claim, in whatever state."""
         known = self._informer.at(key_of(claim))
         return known is not None and uid_of(known) == uid_of(claim)
 
     def claims(self) -> list[Object]:
-        """All claims, each as ``claim`` has it."""
+        """Return all claims, each as ``claim`` has it."""
         return self._assumed.items()
 
     def end(self, claim: Object, written: Object | None) -> None:
@@ -75,7 +75,7 @@ class DeviceLedger:
         self._count(uid_of(claim), self._current(key_of(claim), uid_of(claim)))
 
     def taken(self) -> Taken:
-        """What nobody else may have."""
+        """Return what nobody else may have."""
         for device in self._shared.keys() - self._sums.keys():
             sums: dict[str, Decimal] = {}
             for amounts in self._shared[device]:
@@ -85,7 +85,7 @@ class DeviceLedger:
         return Taken(self._users.keys(), self._sums)
 
     def changes_of(self, pool: PoolId) -> int:
-        """How often what is taken of the pool has changed."""
+        """Return how often what is taken of the pool has changed."""
         return self._changes.get(pool, 0)
 
     def _current(self, key: str, uid: str) -> Object | None:
@@ -130,7 +130,7 @@ class DeviceLedger:
         self._sums.pop(device, None)
 
     def _holds(self, claim: Object) -> _Held:
-        """The devices of a claim, each with None for the whole of it; administrators' access takes nothing."""
+        """Return the devices of a claim, each with None for the whole of it; administrators' access takes nothing."""
         held: _Held = []
         for result in results_of(claim):
             if result.get("adminAccess"):

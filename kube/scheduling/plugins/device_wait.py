@@ -53,7 +53,7 @@ class DeviceWait:
             await asyncio.sleep(min(POLL_S, ends_s - loop.time()))
 
     def is_late(self, claim: Object) -> bool:
-        """Whether the devices had long enough."""
+        """Return whether the devices had long enough."""
         return is_late(claim, self._handle.context.clock.now(), self._timeout_s)
 
     def _late(self, claim: Object) -> str:

@@ -41,7 +41,7 @@ _PAUSE_S = 0.01
 
 
 def needs_devices(pod: PodInfo) -> bool:
-    """Whether a pod names claims, or asks for what devices of a class may stand for."""
+    """Return whether a pod names claims, or asks for what devices of a class may stand for."""
     return names_claims(pod.pod) or any(may_be_a_class(resource) for resource in pod.requests)
 
 
@@ -74,11 +74,11 @@ class ExtendedResources:
             self._informer.on_change(self._classes.changed)
 
     def class_of(self, resource: str) -> str | None:
-        """The device class behind a resource, None where it has none."""
+        """Return the device class behind a resource, None where it has none."""
         return self._classes.class_of(resource)
 
     def left_to_devices(self, requests: Amounts, allocatable: Amounts) -> list[str]:
-        """The resources that the node has no device plugin for, and that devices may be allocated for."""
+        """Return the resources that the node has no device plugin for, and that devices may be allocated for."""
         if not self._features.extended_resource:
             return []
         if not self._features.names_classes:
@@ -93,8 +93,8 @@ class ExtendedResources:
         ]
 
     def devices(self, state: CycleState, resource: str, node: NodeInfo) -> tuple[int, int]:
-        """How many devices stand for the resource on a node, and how many are taken; none before 1.35, or where the pod
-        gets none."""
+        """Return how many devices stand for the resource on a node, and how many are taken; none before 1.35, or where
+        the pod gets none."""
         attempt: ClaimAttempt | None = state.data.get("DynamicResources")
         class_name = self.class_of(resource) if self._features.names_classes else None
         if attempt is None or attempt.allocator is None or class_name is None:
@@ -109,7 +109,8 @@ class ExtendedResources:
         return counted(allocator.inventory, allocator.taken, device_class, NodePlace(node.name, node.labels))
 
     def special(self, pod: PodInfo, claims: Callable[[], Sequence[Object]]) -> SpecialClaim | None:
-        """The claim of a pod that asks for such a resource: the one that is left of an attempt, or a new draft."""
+        """Return the claim of a pod that asks for such a resource: the one that is left of an attempt, or a new
+        draft."""
         if not self._features.extended_resource:
             return None
         if not any(self._is_named(resource) and self.class_of(resource) for resource in pod.requests):
@@ -123,8 +124,8 @@ class ExtendedResources:
         return may_be_a_class(resource) if self._features.names_classes else is_extended_resource(resource)
 
     def judge(self, special: SpecialClaim, pod: PodInfo, node: NodeInfo, *, alone: bool) -> Status | None:
-        """None once the node's claim is known; else why the node cannot be had. Where ``alone``, a node that has device
-        plugins for all the resources has no claim."""
+        """Return None once the node's claim is known; else why the node cannot be had. Where ``alone``, a node that has
+        device plugins for all the resources has no claim."""
         if special.left:
             return STALE
         named = [resource for resource in pod.requests if self._is_named(resource)]
@@ -146,7 +147,7 @@ class ExtendedResources:
         return None
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A class that gives the pod's resource its devices."""
+        """Return a class that gives the pod's resource its devices."""
         if not self._features.extended_resource:
             return ()
         return (Wake(DEVICE_CLASSES, Action.ADD | Action.UPDATE, self._names_a_request),)
@@ -226,7 +227,7 @@ class SpecialClaimWriter:
 
 
 def is_special(claim: Object) -> bool:
-    """Whether it stands for a pod's extended resources."""
+    """Return whether it stands for a pod's extended resources."""
     return annotations_of(claim).get(OF_EXTENDED) == "true"
 
 

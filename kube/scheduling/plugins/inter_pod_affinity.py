@@ -138,7 +138,7 @@ class InterPodAffinity:
         add(other.preferred_against, pod, -1)
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The sum of the weights of the node's domains."""
+        """Return the sum of the weights of the node's domains."""
         weights: Counter[Domain] = state.data[f"{self.name}/score"]
         return sum(weight for (key, value), weight in weights.items() if node.labels.get(key) == value)
 
@@ -147,7 +147,8 @@ class InterPodAffinity:
         return stretched(scores)
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A pod that affinity looks for has come or changed, one that stood against has gone, a node has new labels."""
+        """Return a pod that affinity looks for has come or changed, one that stood against has gone, a node has new
+        labels."""
         return (
             Wake(PODS, Action.ANY, self._pod_matters),
             Wake(NODES, Action.ADD | Action.UPDATE, _domains_changed),

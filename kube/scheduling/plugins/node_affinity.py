@@ -19,7 +19,7 @@ Term = Mapping[str, Any]
 
 
 def term_holds(term: Term, labels: Mapping[str, str], name: str) -> bool:
-    """One nodeSelectorTerm; an empty one selects nothing."""
+    """Return one nodeSelectorTerm; an empty one selects nothing."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
@@ -29,13 +29,13 @@ def term_holds(term: Term, labels: Mapping[str, str], name: str) -> bool:
 
 
 def required_terms(pod: PodInfo) -> Sequence[Term] | None:
-    """The terms of required node affinity, one of which must hold; None when the pod has none."""
+    """Return the terms of required node affinity, one of which must hold; None when the pod has none."""
     required = pod.node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return None if required is None else required.get("nodeSelectorTerms") or ()
 
 
 def matches(pod: PodInfo, labels: Mapping[str, str], name: str) -> bool:
-    """Whether a node with these labels and name satisfies the pod's selector and required affinity."""
+    """Return whether a node with these labels and name satisfies the pod's selector and required affinity."""
     if any(labels.get(key) != value for key, value in pod.node_selector.items()):
         return False
     terms = required_terms(pod)
@@ -43,7 +43,7 @@ def matches(pod: PodInfo, labels: Mapping[str, str], name: str) -> bool:
 
 
 def named_nodes(pod: PodInfo) -> frozenset[str] | None:
-    """The nodes that required affinity names by metadata.name in every term; None when it does not narrow so."""
+    """Return the nodes that required affinity names by metadata.name in every term; None when it does not narrow so."""
     terms = required_terms(pod)
     if not terms:
         return None
@@ -75,7 +75,7 @@ class NodeAffinity:
         return Status(nodes=names) if names else CONFLICT
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Its selector and its affinity, in the order and words of the pod."""
+        """Return its selector and its affinity, in the order and words of the pod."""
         return repr((pod.node_selector, pod.node_affinity))
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
@@ -83,11 +83,11 @@ class NodeAffinity:
         return SUCCESS if matches(pod, node.labels, node.name) else NO_MATCH
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Only for pods with preferences."""
+        """Return only for pods with preferences."""
         return SUCCESS if _preferences(pod) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The sum of the weights of the terms that hold."""
+        """Return the sum of the weights of the terms that hold."""
         return sum(
             int(preference["weight"])
             for preference in _preferences(pod)
@@ -95,11 +95,11 @@ class NodeAffinity:
         )
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
-        """In proportion to the best."""
+        """Return them in proportion to the best."""
         return spread_out(scores)
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A node that matches now and did not before."""
+        """Return a node that matches now and did not before."""
         return (Wake(NODES, Action.ADD | Action.UPDATE, _now_matches),)
 
 

@@ -25,7 +25,7 @@ class NodeUnschedulable:
         pass
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Its tolerations, in the order and words of the pod."""
+        """Return its tolerations, in the order and words of the pod."""
         return repr(pod.tolerations)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
@@ -35,7 +35,7 @@ class NodeUnschedulable:
         return CORDONED
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A new node, or one that is uncordoned."""
+        """Return a new node, or one that is uncordoned."""
         return (Wake(NODES, Action.ADD | Action.UPDATE, _uncordoned),)
 
 
@@ -59,7 +59,7 @@ class NodeName:
         return SUCCESS if pod.node_name else SKIP
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The node that it names."""
+        """Return the node that it names."""
         return pod.node_name
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
@@ -67,5 +67,5 @@ class NodeName:
         return SUCCESS if pod.node_name in ("", node.name) else OTHER_NAME
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A new node."""
+        """Return a new node."""
         return (Wake(NODES, Action.ADD),)

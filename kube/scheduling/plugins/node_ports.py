@@ -26,7 +26,7 @@ class NodePorts:
         return SUCCESS if pod.ports else SKIP
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Its host ports."""
+        """Return its host ports."""
         return pod.ports
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
@@ -34,7 +34,7 @@ class NodePorts:
         return TAKEN if any(node.port_taken(port) for port in pod.ports) else SUCCESS
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A pod gone that held a host port of the same number; a new node."""
+        """Return a pod gone that held a host port of the same number; a new node."""
         return Wake(PODS, Action.DELETE, _port_freed), Wake(NODES, Action.ADD)
 
 

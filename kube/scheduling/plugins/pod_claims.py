@@ -14,7 +14,7 @@ class NoClaimError(Exception):
 
 
 def claims_of(pod: PodInfo, claim_at: Callable[[str], Object | None]) -> Iterator[Object]:
-    """The claims that are there, as ``claim_at`` finds them by ``namespace/name``.
+    """Yield the claims that are there, as ``claim_at`` finds them by ``namespace/name``.
 
     Raises NoClaimError for the first that is not.
     """

@@ -12,7 +12,7 @@ NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
 def selects(term: PodTerm, pod: PodInfo, namespace_labels: NamespaceLabels) -> bool:
-    """Whether the term's namespaces and selector cover the pod; a term without a selector covers none."""
+    """Return whether the term's namespaces and selector cover the pod; a term without a selector covers none."""
     if term.selector is None or not _namespace_covered(term, pod.namespace, namespace_labels):
         return False
     return match_expressions(term.selector, pod.labels)

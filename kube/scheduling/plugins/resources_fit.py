@@ -27,12 +27,12 @@ class Strategy(Enum):
 
 
 def least(requested: int, capacity: int) -> int:
-    """The free share in percent; 0 when over capacity."""
+    """Return the free share in percent; 0 when over capacity."""
     return 0 if requested > capacity else (capacity - requested) * MAX_SCORE // capacity
 
 
 def most(requested: int, capacity: int) -> int:
-    """The used share in percent, at most 100."""
+    """Return the used share in percent, at most 100."""
     return min(requested, capacity) * MAX_SCORE // capacity
 
 
@@ -97,7 +97,7 @@ class NodeResourcesFit:
         return SUCCESS
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """What it asks, what scoring takes it to ask, and behind what of it stands a device class now."""
+        """Return what it asks, what scoring takes it to ask, and behind what of it stands a device class now."""
         classes = tuple(self._extended.class_of(name) for name in pod.requests) if self._is_extended else ()
         return (tuple(pod.requests.items()), pod.scoring_cpu, pod.scoring_memory, classes)
 
@@ -106,12 +106,12 @@ class NodeResourcesFit:
         return shortages(self._of_node(state.data[self.name], node.allocatable), node)
 
     def _of_node(self, requests: Amounts, allocatable: Amounts) -> Amounts:
-        """What of it a node must have by itself."""
+        """Return what of it a node must have by itself."""
         left = self._extended.left_to_devices(requests, allocatable)
         return {r: n for r, n in requests.items() if r not in left} if left else requests
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The weighted mean over the scored resources the node has, be it as devices of a class."""
+        """Return the weighted mean over the scored resources the node has, be it as devices of a class."""
         total = weights = 0
         for resource, weight in self._resources:
             capacity = node.allocatable.get(resource, 0)
@@ -136,7 +136,7 @@ class NodeResourcesFit:
         return total // weights if weights else 0
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A bound pod gone or shrunk; a node that has enough now and had not, or has more of what is asked."""
+        """Return a bound pod gone or shrunk; a node that has enough now and had not, or has more of what is asked."""
         return (
             Wake(PODS, Action.DELETE),
             Wake(PODS, Action.UPDATE, _shrunk),

@@ -21,7 +21,7 @@ _SOFT = "PreferNoSchedule"
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether this toleration covers this taint."""
+    """Return whether this toleration covers this taint."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
@@ -32,12 +32,12 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether any toleration covers the taint."""
+    """Return whether any toleration covers the taint."""
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
-    """Whether a taint of effect NoSchedule or NoExecute is left uncovered."""
+    """Return whether a taint of effect NoSchedule or NoExecute is left uncovered."""
     return any(taint.get("effect") in _HARD and not tolerated(taint, tolerations) for taint in taints)
 
 
@@ -51,7 +51,7 @@ class TaintToleration:
         pass
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Its tolerations, in the order and words of the pod."""
+        """Return its tolerations, in the order and words of the pod."""
         return repr(pod.tolerations)
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
@@ -61,12 +61,12 @@ class TaintToleration:
         return UNTOLERATED
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Without soft taints all nodes are alike."""
+        """Return it without soft taints all nodes are alike."""
         soft = any(taint.get("effect") == _SOFT for node in nodes for taint in node.taints)
         return SUCCESS if soft else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """The number of soft taints not tolerated."""
+        """Return the number of soft taints not tolerated."""
         soft = [t for t in pod.tolerations if t.get("effect") in (None, "", _SOFT)]
         return sum(taint.get("effect") == _SOFT and not tolerated(taint, soft) for taint in node.taints)
 
@@ -75,7 +75,7 @@ class TaintToleration:
         return spread_out(scores, reverse=True)
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A node that the pod now tolerates and did not before."""
+        """Return a node that the pod now tolerates and did not before."""
         return (Wake(NODES, Action.ADD | Action.UPDATE, _now_tolerated),)
 
 

@@ -45,20 +45,20 @@ class Constraint(Struct, frozen=True):
     honor_taints: bool
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether pods with these labels are counted."""
+        """Return whether pods with these labels are counted."""
         if self.selector is None or any(labels.get(k) != v for k, v in self.same.items()):
             return False
         return match_expressions(self.selector, labels)
 
     def counts_node(self, pod: PodInfo, node: NodeInfo) -> bool:
-        """Whether the node belongs to the domains looked at."""
+        """Return whether the node belongs to the domains looked at."""
         if self.honor_affinity and not matches(pod, node.labels, node.name):
             return False
         return not (self.honor_taints and untolerated(node.taints, pod.tolerations))
 
 
 def constraints_of(pod: PodInfo, when_unsatisfiable: str) -> tuple[Constraint, ...]:
-    """The pod's constraints of one kind, DoNotSchedule or ScheduleAnyway."""
+    """Return the pod's constraints of one kind, DoNotSchedule or ScheduleAnyway."""
     return tuple(
         Constraint(
             key=raw["topologyKey"],
@@ -149,7 +149,7 @@ class PodTopologySpread:
         return SUCCESS
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Only for pods with ScheduleAnyway constraints."""
+        """Return only for pods with ScheduleAnyway constraints."""
         constraints = constraints_of(pod, "ScheduleAnyway") if pod.spread else ()
         if not constraints:
             return SKIP
@@ -157,7 +157,7 @@ class PodTopologySpread:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        """How full the node's domains are, weighted by how many domains there are; -1 without a key."""
+        """Return how full the node's domains are, weighted by how many domains there are; -1 without a key."""
         counted: _Tally = state.data[f"{self.name}/score"]
         total = 0.0
         for constraint, count in zip(counted.constraints, counted.counts, strict=True):
@@ -168,7 +168,7 @@ class PodTopologySpread:
         return round(total)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: Mapping[str, int]) -> Mapping[str, int]:
-        """The emptier the better; 0 for nodes without a key."""
+        """Return the emptier the better; 0 for nodes without a key."""
         valid = [score for score in scores.values() if score >= 0]
         low, high = min(valid, default=0), max(valid, default=0)
 

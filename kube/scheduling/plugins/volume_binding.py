@@ -130,7 +130,7 @@ class VolumeBinding:
         return SUCCESS
 
     def wakes_on(self) -> Sequence[Wake]:
-        """Whatever may bind a claim or lets a node reach a volume."""
+        """Return whatever may bind a claim or lets a node reach a volume."""
         added = Action.ADD | Action.UPDATE
         return (
             Wake(STORAGE_CLASSES, added, _class_opens),
@@ -158,7 +158,7 @@ def _migrates(pod: PodInfo, old: Object | None, new: Object | None) -> bool:
 
 
 def _stops_counting(pod: PodInfo, old: Object | None, new: Object | None) -> bool:
-    """As upstream asks: of volumes that the pod itself names by their driver."""
+    """Return it as upstream asks: of volumes that the pod itself names by their driver."""
     if old is None or new is None:
         return False
     named = {(volume.get("csi") or {}).get("driver") for volume in pod.pod["spec"].get("volumes") or ()}

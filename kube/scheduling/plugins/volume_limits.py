@@ -90,7 +90,7 @@ class NodeVolumeLimits:
         return found
 
     def _driver_of(self, claim: Object) -> tuple[str, str]:
-        """The driver and the volume's handle; for a claim without a volume, one of its own by its class."""
+        """Return the driver and the volume's handle; for a claim without a volume, one of its own by its class."""
         volume = self._volumes.get(claim["spec"].get("volumeName") or "")
         if volume is not None:
             source = volume["spec"].get("csi") or {}
@@ -112,7 +112,7 @@ class NodeVolumeLimits:
         return found
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A node that takes more, a pod with volumes that is gone, a volume that is detached."""
+        """Return a node that takes more, a pod with volumes that is gone, a volume that is detached."""
         return (
             Wake(CSI_NODES, Action.ADD | Action.UPDATE, _takes_more),
             Wake(NODES, Action.ADD),

@@ -41,11 +41,11 @@ class _UsedAlone(Struct):
     uses: int
 
     def clone(self) -> _UsedAlone:
-        """For preemption, which counts without some pods."""
+        """Return it for preemption, which counts without some pods."""
         return _UsedAlone(self.claims, self.uses)
 
     def uses_by(self, pod: PodInfo) -> int:
-        """How many of these claims another pod names, of whatever namespace: upstream does not compare those."""
+        """Return how many of these claims another pod names, of whatever namespace: upstream does not compare those."""
         return sum(name in self.claims for name in _named_claims(pod.pod))
 
 
@@ -103,7 +103,7 @@ class VolumeRestrictions:
         return IN_USE if state.data[self.name].uses > 0 else SUCCESS
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A pod that had the disk or the claim is gone, a node or the claim is new."""
+        """Return a pod that had the disk or the claim is gone, a node or the claim is new."""
         return (
             Wake(PODS, Action.DELETE, _frees),
             Wake(NODES, Action.ADD),
@@ -124,7 +124,7 @@ def _names_new(pod: PodInfo, old: Object | None, new: Object | None) -> bool:
 
 
 def _named_claims(pod: Object) -> frozenset[str]:
-    """Without those of ephemeral volumes, which are the pod's alone."""
+    """Return them without those of ephemeral volumes, which are the pod's alone."""
     volumes = pod["spec"].get("volumes") or ()
     return frozenset(
         str(volume["persistentVolumeClaim"]["claimName"]) for volume in volumes if "persistentVolumeClaim" in volume
@@ -140,14 +140,14 @@ def _disks(pod: Object) -> list[Volume]:
 
 
 def conflicting(pod: PodInfo, others: Any) -> bool:
-    """Whether one of the others has a disk of the pod's."""
+    """Return whether one of the others has a disk of the pod's."""
     own = _disks(pod.pod)
     return bool(own) and any(same_disk(one, disk) for one in own for other in others for disk in _disks(other.pod))
 
 
 def same_disk(one: Volume, other: Volume) -> bool:
-    """Whether two volumes are one disk that both pods cannot have: one that all of them only read is shared, except for
-    AWS'."""
+    """Return whether two volumes are one disk that both pods cannot have: one that all of them only read is shared,
+    except for AWS'."""
     return any(kind in one and kind in other and _clash(kind, one[kind], other[kind]) for kind in _DISKS)
 
 

@@ -82,7 +82,7 @@ class VolumeZone:
         return SUCCESS if all(_is_met(demand, node) for demand in demands) else OTHER_ZONE
 
     def wakes_on(self) -> Sequence[Wake]:
-        """A class that waits for consumers, a node or its labels, the pod's claim, a volume or its zones."""
+        """Return a class that waits for consumers, a node or its labels, the pod's claim, a volume or its zones."""
         added = Action.ADD | Action.UPDATE
         return (
             Wake(STORAGE_CLASSES, Action.ADD, lambda pod, old, new: waits_for_consumer(new)),
@@ -93,7 +93,8 @@ class VolumeZone:
 
 
 def demands_of(volume: Object) -> list[ZoneDemand]:
-    """What the labels of a volume demand; several zones are joined by ``__``. A label that names none is ignored."""
+    """Return what the labels of a volume demand; several zones are joined by ``__``. A label that names none is
+    ignored."""
     found = []
     for key in _LABELS:
         text = labels_of(volume).get(key)

@@ -160,7 +160,7 @@ class Tunnel:
         self._changed.set()
 
     async def read(self) -> bytes:
-        """What came; empty at the end."""
+        """Return what came; empty at the end."""
         while not self._unread and not self._ended:
             self._changed.clear()
             await self._changed.wait()
@@ -243,7 +243,7 @@ def begin_stream(request: web.BaseRequest) -> None:
 
 
 async def read_at_most(request: web.BaseRequest, limit: int) -> bytes | None:
-    """The raw body; None where it is over the limit.
+    """Return the raw body; None where it is over the limit.
 
     Raises BodyError where its framing makes no sense, it ends too early or does not come in time, BusyError.
     """
@@ -261,7 +261,7 @@ async def read_at_most(request: web.BaseRequest, limit: int) -> bytes | None:
 
 
 async def whole_body(request: web.BaseRequest, limit: int) -> bytes:
-    """The raw body.
+    """Return the raw body.
 
     Raises TooLargeError where it is over the limit, and as ``read_at_most``.
     """

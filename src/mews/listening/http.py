@@ -34,13 +34,13 @@ _INTERNAL = "internal error"
 
 
 def in_plain_text(request: web.BaseRequest, status: int, text: str) -> web.StreamResponse:
-    """A refusal for faces whose protocol has no form of its own for errors."""
+    """Return a refusal for faces whose protocol has no form of its own for errors."""
     body = f"{text}\n".encode("utf-8", "backslashreplace")
     return web.Response(status=status, body=body, headers={"Content-Type": "text/plain; charset=utf-8"})
 
 
 def headers_of(request: web.BaseRequest) -> dict[str, str]:
-    """The headers, names in lower case."""
+    """Return the headers, names in lower case."""
     return {name.lower(): value for name, value in request.headers.items()}
 
 

@@ -8,8 +8,8 @@ LOOPBACK = "127.0.0.1"
 
 
 def held_port(host: str = LOOPBACK, port: int = 0) -> socket.socket:
-    """A socket with a port that nobody else gets while it is open, 0 for a free one; it listens once it is given to a
-    server.
+    """Return a socket with a port that nobody else gets while it is open, 0 for a free one; it listens once it is given
+    to a server.
 
     Raises OSError where the port is taken.
     """
@@ -24,7 +24,7 @@ def held_port(host: str = LOOPBACK, port: int = 0) -> socket.socket:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there.
+    """Return a socket that listens there.
 
     Raises OSError where the port is taken.
     """
@@ -32,12 +32,12 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """A port that was free a moment ago, for a program of others that takes a number and no socket."""
+    """Return a port that was free a moment ago, for a program of others that takes a number and no socket."""
     return free_ports(1, host)[0]
 
 
 def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
-    """As many ports, no two the same."""
+    """Return them as many ports, no two the same."""
     probes = [held_port(host) for _ in range(count)]
     try:
         return [int(probe.getsockname()[1]) for probe in probes]

@@ -28,23 +28,24 @@ _SECRETS = re.compile(
 
 
 def redacted(text: str) -> str:
-    """The text with tokens and passwords left out, for a log: of headers, of queries, of JSON."""
+    """Return the text with tokens and passwords left out, for a log: of headers, of queries, of JSON."""
     return _SECRETS.sub(r"\1***", text)
 
 
 def readable(value: str) -> str:
-    """A text that can be encoded: bytes that were no UTF-8, and lone surrogates, are shown as they are written."""
+    """Return a text that can be encoded: bytes that were no UTF-8, and lone surrogates, are shown as they are
+    written."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def bears(headers: Mapping[str, str], token: str) -> bool:
-    """Whether ``Authorization: Bearer TOKEN`` is there; in constant time. An empty token lets nobody in."""
+    """Return whether ``Authorization: Bearer TOKEN`` is there; in constant time. An empty token lets nobody in."""
     given = headers.get("authorization", "").encode("utf-8", "surrogateescape")
     return bool(token) and hmac.compare_digest(given, f"Bearer {token}".encode())
 
 
 def read_json(raw: bytes) -> Any:
-    """A document in UTF-8, whatever charset its media type claims (RFC 8259 section 8.1).
+    """Return a document in UTF-8, whatever charset its media type claims (RFC 8259 section 8.1).
 
     Raises ValueError.
     """
@@ -73,7 +74,7 @@ def check_values(value: Any, depth: int = 0) -> None:
 
 
 def whole_number(text: str, name: str, *, most: int = _LONGEST_INT - 1) -> int:
-    """A parameter that counts something. ``name`` says which in the error.
+    """Return a parameter that counts something. ``name`` says which in the error.
 
     Raises ValueError.
     """
@@ -83,8 +84,8 @@ def whole_number(text: str, name: str, *, most: int = _LONGEST_INT - 1) -> int:
 
 
 def read_like_go(raw: bytes) -> Any:
-    """A document as Go's encoding/json reads one into an ``interface{}``: what is no text becomes U+FFFD, a number that
-    no float64 holds is refused, and so are NaN and Infinity.
+    """Return a document as Go's encoding/json reads one into an ``interface{}``: what is no text becomes U+FFFD, a
+    number that no float64 holds is refused, and so are NaN and Infinity.
 
     Raises ValueError.
     """
@@ -116,7 +117,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _cleaned(value: Any, depth: int) -> Any:
-    """The value without lone surrogates; not deeper than documents are."""
+    """Return the value without lone surrogates; not deeper than documents are."""
     if depth >= DEEPEST and isinstance(value, (dict, list)):
         raise ValueError(_TOO_DEEP)
     if isinstance(value, str):

@@ -34,7 +34,7 @@ MOST_STREAMS = 250
 def rpc_server(
     address: str, handlers: Sequence[grpc.GenericRpcHandler], options: Sequence[tuple[str, int]] = ()
 ) -> Any:
-    """A server bound to that address (``unix:/…``), not yet started. ``options`` replace ours of the same name.
+    """Return a server bound to that address (``unix:/…``), not yet started. ``options`` replace ours of the same name.
 
     Raises OSError where it cannot be bound.
     """
@@ -61,7 +61,7 @@ class _Strict(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._inner = inner
 
     def service(self, details: Any) -> Any:
-        """The method's handler, None for a method of others."""
+        """Return the method's handler, None for a method of others."""
         method = self._inner.service(details)
         if method is None or method.request_streaming or method.request_deserializer is None:
             return method
@@ -97,7 +97,7 @@ def _streaming(
 
 
 async def _read(read: Callable[[bytes], Any], raw: bytes, context: Any) -> Any:
-    """The message. Ends the call where it is none."""
+    """Return the message. Ends the call where it is none."""
     try:
         return read(raw)
     except DecodeError as error:
@@ -105,7 +105,7 @@ async def _read(read: Callable[[bytes], Any], raw: bytes, context: Any) -> Any:
 
 
 def unreadable(error: DecodeError) -> str:
-    """What grpc-go says of a request that is no message of its kind."""
+    """Return what grpc-go says of a request that is no message of its kind."""
     return f"grpc: error unmarshalling request: {error}"
 
 

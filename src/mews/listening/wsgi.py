@@ -132,7 +132,7 @@ class _Writer(io.BufferedIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """All of it. Raises BrokenPipeError."""
+        """Return all of it. Raises BrokenPipeError."""
         try:
             self._connection.sendall(data)
         except OSError as error:
@@ -150,7 +150,7 @@ class _Handler(WSGIRequestHandler):
         self.wfile = _Writer(self.connection)
 
     def parse_request(self) -> bool:
-        """Whether there is one to answer."""
+        """Return whether there is one to answer."""
         if not super().parse_request():
             return False
         if self.request_version == "HTTP/0.9":

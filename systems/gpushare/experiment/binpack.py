@@ -42,12 +42,12 @@ OUTCOMES = {
 
 
 def tasks(seeds: range) -> list[int]:
-    """A sequence of pods a seed."""
+    """Return a sequence of pods a seed."""
     return list(seeds)
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """The same pods in every way: what became of each."""
+    """Return the same pods in every way: what became of each."""
     return [{"way": way, "seed": seed, **_outcomes(seed, by_sum, choose)} for way, (by_sum, choose) in WAYS.items()]
 
 
@@ -76,7 +76,7 @@ def _outcomes(seed: int, by_sum: bool, choose: Choose) -> dict[str, int]:
 
 
 def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One a way and seed."""
+    """Return one a way and seed."""
     return [row for result in results for row in result]
 
 
@@ -85,13 +85,13 @@ def _shares(table: Sequence[Row], way: str, outcome: str) -> list[float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """What became of a hundred pods, each way."""
+    """Return what became of a hundred pods, each way."""
     table = tables["rows"]
     return [compared(f"{way}: {text}, %", _shares(table, way, key)) for way in WAYS for key, text in OUTCOMES.items()]
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """What went wrong, by way."""
+    """Return what went wrong, by way."""
     table = tables["rows"]
     series = []
     for outcome in ("broken", "refused"):

@@ -56,7 +56,7 @@ METRICS = {
 
 
 def document(story: str, mode: str, gpus: int, seed: int) -> dict[str, Any]:
-    """The story on one node with so many GPUs: a pod asks for what it needs, or for all of one GPU."""
+    """Return the story on one node with so many GPUs: a pod asks for what it needs, or for all of one GPU."""
     assumed = STORIES[story]
     rng = random.Random(f"{story}/{seed}")
     jobs, arrival_s = [], 0.0
@@ -100,7 +100,7 @@ def document(story: str, mode: str, gpus: int, seed: int) -> dict[str, Any]:
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """Every story in both modes, where GPUs are scarce and where they are not; the same arrivals in all four."""
+    """Return every story in both modes, where GPUs are scarce and where they are not; the same arrivals in all four."""
     return [
         task_of(story, mode, gpus, seed)
         for story, assumed in STORIES.items()
@@ -111,13 +111,13 @@ def tasks(seeds: range) -> list[ScenarioTask]:
 
 
 def task_of(story: str, mode: str, gpus: int, seed: int) -> ScenarioTask:
-    """One run."""
+    """Return one run."""
     about = {"story": story, "mode": mode, "gpus": gpus, "seed": seed}
     return ScenarioTask(document(story, mode, gpus, seed), seed, about=about)
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
-    """The peak of GPUs in use, and which share of their memory was needed while they were."""
+    """Return the peak of GPUs in use, and which share of their memory was needed while they were."""
     peak, used_s, needed_s = _occupied(played.lines, STORIES[task.about["story"]].gib)
     return {
         **task.about,
@@ -129,7 +129,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
 
 
 def _occupied(lines: Iterable[Line], gib: int) -> tuple[int, float, float]:
-    """The most GPUs that held a pod at once; GPU seconds in use; GiB seconds that pods needed of them."""
+    """Return the most GPUs that held a pod at once; GPU seconds in use; GiB seconds that pods needed of them."""
     pods: dict[str, str] = {}
     peak, used_s, needed_s, since_s = 0, 0.0, 0.0, 0.0
     for line in lines:
@@ -147,19 +147,19 @@ def _occupied(lines: Iterable[Line], gib: int) -> tuple[int, float, float]:
 
 
 def rows(seeds: range, results: Sequence[Row]) -> list[Row]:
-    """One a run."""
+    """Return one a run."""
     return list(results)
 
 
 def values(table: Sequence[Row], story: str, mode: str, metric: str) -> list[float]:
-    """A metric over the seeds."""
+    """Return a metric over the seeds."""
     gpus = STORIES[story].pods if metric == "gpus_needed" else SCARCE
     key = "peak_gpus" if metric == "gpus_needed" else metric
     return [float(row[key]) for row in picked(table, story=story, mode=mode, gpus=gpus)]
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Each metric of each story, whole and shared."""
+    """Return each metric of each story, whole and shared."""
     return [
         compared(f"{story}, {mode}: {text}", values(tables["runs"], story, mode, metric))
         for story in STORIES
@@ -169,7 +169,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """A figure a metric, bars by story."""
+    """Return a figure a metric, bars by story."""
     found = []
     for metric, text in METRICS.items():
         series = []

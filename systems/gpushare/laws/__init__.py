@@ -34,7 +34,7 @@ PLUGIN = "gpushare-device-plugin"
 
 
 def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
-    """Those of this configuration."""
+    """Return those of this configuration."""
     known = SEED_MATCH if config.match == "seed" else ""
     books = PromiseBooks()
     return (

@@ -250,7 +250,7 @@ class TightestFirst(Invariant[RunState]):
                 return
 
     def _has_given(self, node: str) -> bool:
-        """Whether a pod there came with its annotations: no ledger has it."""
+        """Return whether a pod there came with its annotations: no ledger has it."""
         pods = self._books.pods.values()
         return any(pod.given and (pod.bound is None or pod.bound.fields["node"] == node) for pod in pods)
 

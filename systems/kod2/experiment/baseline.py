@@ -59,22 +59,22 @@ class BaselinePods:
         self._ending: set[str] = set()
 
     def leaves_s(self) -> float | None:
-        """When the next pod leaves its node."""
+        """Return when the next pod leaves its node."""
         return self._ends[0][0] if self._ends else None
 
     def next_s(self) -> float | None:
-        """When one leaves, or the scheduler tries again what waits."""
+        """Return when one leaves, or the scheduler tries again what waits."""
         return min((at for at in (self.leaves_s(), self._scheduler.next_s()) if at is not None), default=None)
 
     def advance(self) -> list[StartedTask]:
-        """What is due by now; and where what waits is placed."""
+        """Return what is due by now; and where what waits is placed."""
         while self._ends and self._ends[0][0] <= self.now_s:
             self._scheduler.remove(heapq.heappop(self._ends)[1])
         self._scheduler.advance()
         return self._bound()
 
     def create(self, job: ElasticJob) -> list[StartedTask]:
-        """All of a job's pods, servers first; what of it is placed at once."""
+        """Return all of a job's pods, servers first; what of it is placed at once."""
         asks: dict[str, TaskRequest] = {**dict(job.fixed), **{worker_task(i): job.worker for i in range(job.wanted)}}
         self._jobs[job.key] = dict.fromkeys(asks)
         started = []
@@ -118,7 +118,7 @@ class BaselinePods:
         heapq.heappush(self._ends, (at_s, pod))
 
     def _look_s(self, node: str) -> float:
-        """When the kubelet looks at its containers next."""
+        """Return when the kubelet looks at its containers next."""
         phase_s, period_s = self._phases[node], self._times.relist_s
         return phase_s + (int((self.now_s - phase_s) // period_s) + 1) * period_s
 

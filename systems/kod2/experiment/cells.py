@@ -67,7 +67,7 @@ def cluster() -> ClusterState:
 
 
 def shape_of(model: str, batch: int, cores: int, given: Assumptions) -> TrainingShape:
-    """How a job of that model trains with workers of so many cores."""
+    """Return how a job of that model trains with workers of so many cores."""
     network = MODELS[model]
     megabytes = 2 * 4 * network.parameters  # gradients there, parameters back, four bytes each
     return TrainingShape(
@@ -80,7 +80,7 @@ def shape_of(model: str, batch: int, cores: int, given: Assumptions) -> Training
 
 
 def jobs_of(model: str, batch: int, seed: int, given: Assumptions) -> list[TrainJob]:
-    """The ten jobs of a cell, one every 30 s. A seed draws the same requests in every cell."""
+    """Return the ten jobs of a cell, one every 30 s. A seed draws the same requests in every cell."""
     rng = random.Random(f"{seed}/requests")
     return [_job(number, model, batch, rng, given) for number in range(JOBS)]
 

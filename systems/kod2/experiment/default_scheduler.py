@@ -116,7 +116,7 @@ class SimulatedScheduler:
         return alarm
 
     def next_s(self) -> float | None:
-        """When a back-off ends, or what was refused is looked at again whatever happens."""
+        """Return when a back-off ends, or what was refused is looked at again whatever happens."""
         while self._agenda and self._agenda[0][2].call is None:
             heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None

@@ -31,7 +31,7 @@ WORKERS = tuple(range(1, 9))
 
 
 def fig4_tasks(seeds: range) -> list[str]:
-    """The models; nothing here is left to chance."""
+    """Return the models; nothing here is left to chance."""
     return list(MODELS)
 
 
@@ -47,7 +47,7 @@ def fig4_run(model: str) -> list[dict[str, Any]]:
 
 
 def flat(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """All rows."""
+    """Return all rows."""
     return [row for result in results for row in result]
 
 
@@ -56,7 +56,7 @@ def _train_s(rows: Sequence[Row], model: str) -> list[float]:
 
 
 def fig4_comparisons(tables: Tables) -> list[Comparison]:
-    """How far the time falls from one worker to eight, and whether it falls all the way."""
+    """Return how far the time falls from one worker to eight, and whether it falls all the way."""
     rows = tables["rows"]
     found = [
         Comparison(f"{m}: time with 8 workers over 1", _train_s(rows, m)[-1] / _train_s(rows, m)[0]) for m in MODELS
@@ -69,7 +69,7 @@ def fig4_comparisons(tables: Tables) -> list[Comparison]:
 
 
 def fig4_figures(tables: Tables) -> list[Figure]:
-    """A panel a model."""
+    """Return a panel a model."""
     at = tuple(float(workers) for workers in WORKERS)
     panels = tuple(
         Panel(model, (Series(model, tuple(_train_s(tables["rows"], model)), at=at),), x_label="workers")
@@ -104,12 +104,12 @@ Fig7Task = tuple[str, int, int, tuple[str, ...], Assumptions]
 
 
 def fig7_tasks(given: Assumptions, seeds: range) -> list[Fig7Task]:
-    """Every cell with every seed, the operator and both baselines."""
+    """Return every cell with every seed, the operator and both baselines."""
     return [(m, batch, seed, tuple(SHOWN), given) for m, batch in cells() for seed in seeds]
 
 
 def fig7_rows(given: Assumptions, seeds: range, results: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[Row]:
-    """One a run."""
+    """Return one a run."""
     found: list[Row] = []
     for (model, batch, seed, names, _), result in zip(fig7_tasks(given, seeds), results, strict=True):
         for name in names:
@@ -124,7 +124,8 @@ def _jct(rows: Sequence[Row], model: str, batch: int, variant: str, key: str) ->
 
 
 def change(rows: Sequence[Row], model: str, batch: int, key: str) -> float:
-    """Of the mean completion time, against the random baseline; nan where no job of one of the two was completed."""
+    """Return that of the mean completion time, against the random baseline; nan where no job of one of the two was
+    completed."""
     ours, theirs = (_jct(rows, model, batch, variant, key) for variant in ("kod2", "random"))
     return fmean(ours) / fmean(theirs) - 1.0 if ours and theirs else nan
 
@@ -152,7 +153,8 @@ def fig7_comparisons(tables: Tables) -> list[Comparison]:
 
 
 def fig7_curve(tables: Tables) -> list[Comparison]:
-    """The paper's -84 % beside the same model at the same batch; and the share of cells in which KOD2 is faster."""
+    """Return the paper's -84 % beside the same model at the same batch; and the share of cells in which KOD2 is
+    faster."""
     rows = tables["rows"]
     found = []
     for key, jobs, paper in (("jct_s", "completed jobs", -0.84), ("jct_all_s", "all jobs", None)):
@@ -170,7 +172,7 @@ def fig7_curve(tables: Tables) -> list[Comparison]:
 
 
 def fig7_figures(tables: Tables) -> list[Figure]:
-    """A panel a batch size, bars by model: completed jobs, and all."""
+    """Return a panel a batch size, bars by model: completed jobs, and all."""
     found = []
     for key, name in (("jct_s", "completed"), ("jct_all_s", "all")):
         panels = []
@@ -200,7 +202,7 @@ FIG7_AXES = (
 
 
 def _fig7(base: Assumptions, values: Mapping[str, float]) -> Experiment:
-    """The experiment under these assumptions."""
+    """Return the experiment under these assumptions."""
     given = replace(
         base,
         core_gflops=values.get("core", base.core_gflops),
@@ -239,7 +241,7 @@ AROUND = 10
 
 
 def fig8_tasks(seeds: range) -> list[tuple[str, int]]:
-    """Every model with every seed."""
+    """Return every model with every seed."""
     return [(model, seed) for model in MODELS for seed in seeds]
 
 
@@ -265,7 +267,8 @@ def fig8_run(task: tuple[str, int]) -> dict[str, Any]:
 
 
 def _shape(busy: Sequence[float], deaths: Sequence[int]) -> dict[str, float | None]:
-    """Of the baseline's curve: its first minutes; before and after the first death that work goes on after; the end."""
+    """Return those of the baseline's curve: its first minutes; before and after the first death that work goes on
+    after; the end."""
     start = fmean(busy[:AROUND])
     for death in deaths:
         after = busy[death + 1 : death + 1 + AROUND]
@@ -277,12 +280,12 @@ def _shape(busy: Sequence[float], deaths: Sequence[int]) -> dict[str, float | No
 
 
 def fig8_rows(seeds: range, results: Sequence[Row]) -> list[Row]:
-    """One a run."""
+    """Return one a run."""
     return list(results)
 
 
 def fig8_comparisons(tables: Tables) -> list[Comparison]:
-    """How much more of the cores is busy, and the curve's four marks."""
+    """Return how much more of the cores is busy, and the curve's four marks."""
     rows = tables["rows"]
     more = []
     for model in MODELS:
@@ -305,7 +308,7 @@ def fig8_comparisons(tables: Tables) -> list[Comparison]:
 
 
 def fig8_figures(tables: Tables) -> list[Figure]:
-    """A panel a model: the means over the seeds; and one run with a jump, as the paper shows one run each."""
+    """Return a panel a model: the means over the seeds; and one run with a jump, as the paper shows one run each."""
     means, single = [], []
     for model in MODELS:
         cell = picked(tables["rows"], model=model)

@@ -23,13 +23,14 @@ Numbers = Mapping[str, Mapping[str, Any]]
 
 
 def cell_tasks(seeds: range) -> list[Task]:
-    """Every cell with every seed, in all ways to schedule."""
+    """Return every cell with every seed, in all ways to schedule."""
     names, given = tuple(VARIANTS), Assumptions()
     return [(model, batch, seed, names, given) for model, batch in cells() for seed in seeds]
 
 
 def cell_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
-    """Every cell and variant: rows with model, batch, variant, the means over the seeds and how sure they are."""
+    """Return every cell and variant: rows with model, batch, variant, the means over the seeds and how sure they
+    are."""
     rows: list[Row] = []
     for number, (model, batch) in enumerate(cells()):
         of_cell = results[number * len(seeds) : (number + 1) * len(seeds)]
@@ -40,7 +41,7 @@ def cell_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
 
 
 def _assumed() -> list[tuple[str, float, Assumptions]]:
-    """How many workers jobs want, when a job that hangs is ended, and both as assumptions."""
+    """Return how many workers jobs want, when a job that hangs is ended, and both as assumptions."""
     return [
         (size, deadline_s, replace(Assumptions(), workers=workers, deadline_s=deadline_s))
         for size, workers in SIZES.items()
@@ -49,7 +50,7 @@ def _assumed() -> list[tuple[str, float, Assumptions]]:
 
 
 def sensitivity_tasks(seeds: range) -> list[Task]:
-    """The elastic run and the random baseline at both batch sizes, under each pair of assumptions."""
+    """Return the elastic run and the random baseline at both batch sizes, under each pair of assumptions."""
     return [
         (model, batch, seed, ("kod2", "random"), given)
         for _, _, given in _assumed()
@@ -60,7 +61,7 @@ def sensitivity_tasks(seeds: range) -> list[Task]:
 
 
 def sensitivity_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
-    """How the reduction at batch 128 and the utilisation at batch 64 hang on the two assumptions."""
+    """Return how the reduction at batch 128 and the utilisation at batch 64 hang on the two assumptions."""
     each = len(MODELS) * len(seeds)
     rows: list[Row] = []
     for number, (size, deadline_s, _) in enumerate(_assumed()):
@@ -84,7 +85,7 @@ def _effect(large: Numbers, medium: Numbers) -> dict[str, float]:
 
 
 def speed_tasks(seeds: range) -> list[Task]:
-    """All cells, the elastic run and the random baseline, for each speed of a core and each deadline."""
+    """Return all cells, the elastic run and the random baseline, for each speed of a core and each deadline."""
     return [
         (model, batch, seed, ("kod2", "random"), replace(Assumptions(), core_gflops=core, deadline_s=deadline_s))
         for core in CORES_GFLOPS
@@ -95,7 +96,7 @@ def speed_tasks(seeds: range) -> list[Task]:
 
 
 def speed_rows(seeds: range, results: Sequence[Numbers]) -> list[Row]:
-    """In how many cells the elastic run is faster, and by how much where the paper says a number."""
+    """Return in how many cells the elastic run is faster, and by how much where the paper says a number."""
     left, rows = iter(results), list[Row]()
     for core in CORES_GFLOPS:
         for deadline_s in DEADLINES_S:
@@ -115,7 +116,7 @@ def _report(tables: Tables, seeds: Mapping[str, int]) -> str:
 
 
 def _comparisons(tables: Tables) -> list[Comparison]:
-    """The changes against the random baseline that the paper says, of the same model at the same batch."""
+    """Return the changes against the random baseline that the paper says, of the same model at the same batch."""
     return [
         Comparison(f"{name}, {PANEL_B}, batch {batch}", model_change(tables["rows"], PANEL_B, batch, key), paper=paper)
         for name, paper, batch, key in (

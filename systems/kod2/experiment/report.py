@@ -14,7 +14,7 @@ PANEL_B = "VGG-16"
 
 
 def markdown(rows: Rows, grid: Rows, speeds: Rows, *, seeds: int) -> str:
-    """All tables."""
+    """Return all tables."""
     parts = (
         _completion(rows, seeds),
         _ends(rows, seeds),
@@ -36,7 +36,7 @@ def _s(value: float | None) -> str:
 
 
 def _sure(row: Mapping[str, Any], key: str, *, unit_s: float = 1.0, places: int = 0) -> str:
-    """A mean with half of its 95 % interval."""
+    """Return a mean with half of its 95 % interval."""
     value, half = row[key], row.get(f"{key}_ci")
     if value is None:
         return "–"
@@ -121,7 +121,7 @@ def _summary(rows: Rows) -> str:
 
 
 def model_change(rows: Rows, model: str, batch: int, key: str, *, against: str = "random") -> float | None:
-    """The change of a number of one cell against a baseline; None where one of the two has none."""
+    """Return the change of a number of one cell against a baseline; None where one of the two has none."""
     ours, theirs = (_pick(rows, batch=batch, model=model, variant=variant)[key] for variant in ("kod2", against))
     return None if math.isnan(change := _change(ours, theirs)) else change
 

@@ -46,7 +46,8 @@ GRID_S = 60.0
 def simulate(
     model: str, batch: int, seed: int, variant: Variant, given: Assumptions, *, chance: random.Random | None = None
 ) -> SimulationOutcome:
-    """One run of a cell. ``chance`` in place of the seed's decides what is left to it; the jobs are the seed's."""
+    """Return one run of a cell. ``chance`` in place of the seed's decides what is left to it; the jobs are the
+    seed's."""
     costs = Costs(deadline_s=given.deadline_s)
     chance = chance or random.Random(f"{seed}/{model}/{batch}")
     jobs = jobs_of(model, batch, seed, given)
@@ -56,8 +57,8 @@ def simulate(
 
 
 def numbers_of(outcome: SimulationOutcome) -> dict[str, Any]:
-    """What is kept of a run. ``jct_s`` is over completed jobs, ``jct_all_s`` counts dead ones with their time, too;
-    ``end_s`` is when the last job ended, ``done_s`` when the last one that was completed did."""
+    """Return what is kept of a run. ``jct_s`` is over completed jobs, ``jct_all_s`` counts dead ones with their time,
+    too; ``end_s`` is when the last job ended, ``done_s`` when the last one that was completed did."""
     lives = outcome.lives.values()
     done = [life.jct_s for life in lives if life.jct_s is not None and not life.dead]
     every = [life.jct_s for life in lives if life.jct_s is not None]
@@ -74,9 +75,9 @@ def numbers_of(outcome: SimulationOutcome) -> dict[str, Any]:
 
 
 def run_cell(task: tuple[str, int, int, tuple[str, ...], Assumptions]) -> dict[str, dict[str, Any]]:
-    """All variants of one cell and seed: variant -> numbers. Baselines are also measured over the elastic run's time,
-    and by how much later than that they end (``later_s``; their last completed job: ``done_later_s``); at batch 64 the
-    utilisation over time is kept."""
+    """Return all variants of one cell and seed: variant -> numbers. Baselines are also measured over the elastic run's
+    time, and by how much later than that they end (``later_s``; their last completed job: ``done_later_s``); at batch
+    64 the utilisation over time is kept."""
     model, batch, seed, names, given = task
     found: dict[str, dict[str, Any]] = {}
     span_s: float | None = None
@@ -94,14 +95,14 @@ def run_cell(task: tuple[str, int, int, tuple[str, ...], Assumptions]) -> dict[s
 
 
 def sampled(outcome: SimulationOutcome) -> list[float]:
-    """The mean share of busy cores in each minute."""
+    """Return the mean share of busy cores in each minute."""
     edges = range(int(outcome.end_s / GRID_S) + 2)
     totals = [outcome.utilisation(edge * GRID_S) * edge for edge in edges]
     return [round(after - before, 4) for before, after in pairwise(totals)]
 
 
 def mean_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The mean over seeds of every number; None where no run has it."""
+    """Return the mean over seeds of every number; None where no run has it."""
     keys = [key for key in rows[0] if key != "busy"]
     found: dict[str, Any] = {}
     for key in keys:
@@ -128,5 +129,5 @@ _SURE = ("jct_s", "jct_all_s", "dead", "end_s", "later_s", "done_later_s", "util
 
 
 def reduction(ours: float | None, theirs: float | None) -> float:
-    """By which share ours is smaller; nan where there is nothing to compare with."""
+    """Return it by which share ours is smaller; nan where there is nothing to compare with."""
     return 1.0 - ours / theirs if ours is not None and theirs else math.nan

@@ -89,7 +89,7 @@ class SimulationOutcome(Struct):
         return max((life.ended_s for life in self.lives.values() if life.ended_s is not None), default=0.0)
 
     def utilisation(self, until_s: float | None = None) -> float:
-        """The mean share of busy cores from the start until then (until the last job ended)."""
+        """Return the mean share of busy cores from the start until then (until the last job ended)."""
         end_s = self.end_s if until_s is None else until_s
         total = 0.0
         for (at, cores), (to, _) in zip(self.busy, [*self.busy[1:], (end_s, 0.0)], strict=True):
@@ -168,7 +168,8 @@ class TrainingSimulation:
         return min((at for at in times if at >= self._now_s - _EPSILON_S), default=None)
 
     def _turns(self, baseline: BaselinePods, *, alone: bool) -> list[float]:
-        """When the baseline's pods come or go; not the scheduler's further tries where nothing else can happen."""
+        """Return when the baseline's pods come or go; not the scheduler's further tries where nothing else can
+        happen."""
         turn_s = baseline.leaves_s() if alone else baseline.next_s()
         return [] if turn_s is None else [turn_s]
 

@@ -31,7 +31,7 @@ __all__ = ["LITERAL_THRASH", "LITERAL_WORKER_0", "laws"]
 
 
 def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
-    """Those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
+    """Return those of this configuration; Kubeflow's operator, the baseline, scales nothing."""
     jobs = JobBooks()
     if config.scheduling != Scheduling.KOD2:
         return (OverIsOver(jobs, config.clean_pod_policy), StatusesAgree(jobs), ExitsAreReported(jobs))

@@ -60,7 +60,7 @@ class ExitsAreReported(Invariant[RunState]):
             self._ends(line)
 
     def _is_reported(self, pod: str) -> bool:
-        """Whether somebody is there to say what became of it, and it did not have to go."""
+        """Return whether somebody is there to say what became of it, and it did not have to go."""
         return not self._down and pod not in self._leaving
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:

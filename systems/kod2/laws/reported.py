@@ -78,7 +78,7 @@ class ReportsWhatItDoes(Invariant[RunState]):
             yield Breach((pod, str(made.number)), f"no event tells that {pod} was made", made)
 
     def _is_new(self, job: JobRecord, line: Line) -> bool:
-        """Whether the job has come to run, or to another number of workers, in the moment of that event."""
+        """Return whether the job has come to run, or to another number of workers, in the moment of that event."""
         changed = (job.lines.get(event) for event in ("workers", "state", "placement", "bounds"))
         return any(each is not None and line.t - each.t <= _MOMENTS_S for each in changed)
 

@@ -126,8 +126,8 @@ class HeavierFirst(_JobLaw):
 
 
 def _is_twin(one: JobRecord, other: JobRecord) -> bool:
-    """Whether two jobs are as heavy as each other whatever weighs: their bounds and their weight, short of where it
-    saturates, are the same."""
+    """Return whether two jobs are as heavy as each other whatever weighs: their bounds and their weight, short of where
+    it saturates, are the same."""
     bounds = [(each.minimum, each.maximum, each.retries) for each in (one, other)]
     return bounds[0] == bounds[1] and one.weight == other.weight and one.weight is not None and one.weight < _SATURATES
 
@@ -225,7 +225,7 @@ class PlacedFirst(_JobLaw):
 
 
 def _was_under_way(former: JobRecord | None, task: str, pod: Line, lag_s: float) -> bool:
-    """Whether a pod may be one that was being made for a job of that name as that was deleted."""
+    """Return whether a pod may be one that was being made for a job of that name as that was deleted."""
     while former is not None and former.over is not None and pod.t - former.over.t <= _ROUNDING_S + lag_s:
         if former.placement.get(task) == pod.fields.get("node", former.placement.get(task)):
             return True
@@ -326,7 +326,7 @@ class RetriesBounded(Invariant[RunState]):
             yield Breach((line.actor, str(line.number)), what, line, after=last)
 
     def _hinders(self, since: Line, state: RunState) -> bool:
-        """Whether a fault may have kept the operator from it, or another clock than its own is read."""
+        """Return whether a fault may have kept the operator from it, or another clock than its own is read."""
         return bool(state.bound_s("lag_s")) or state.clock_from(self.number, since.t) > since.t
 
     def _job(self, line: Line, job: JobRecord, before: Line | None, state: RunState) -> Iterator[Breach]:
@@ -347,7 +347,7 @@ class RetriesBounded(Invariant[RunState]):
 
 
 def _is_calm(job: JobRecord, since: Line) -> bool:
-    """Whether nothing was decided about the job since then."""
+    """Return whether nothing was decided about the job since then."""
     decided = (job.lines.get(name, since) for name in ("placement", "state", "bounds", "stalled"))
     return job.state == State.RUNNING and all(each.number <= since.number for each in decided)
 

@@ -25,7 +25,7 @@ class CheckpointFile:
         self._file = None if folder is None else folder / f"{name}.npz"
 
     def load(self, size: int) -> TrainerCheckpoint | None:
-        """What was kept last; None where there is nothing, or nothing of that size."""
+        """Return what was kept last; None where there is nothing, or nothing of that size."""
         if self._file is None:
             return None
         try:

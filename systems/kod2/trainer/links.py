@@ -32,7 +32,7 @@ class ServerLinks:
             await send(link[1], greeting, None if last is None else last.vector)
 
     async def pull(self) -> TrainerMessage:
-        """All parameters, with what the first server says of them."""
+        """Return all parameters, with what the first server says of them."""
         answers = [await receive(reader) for reader, _ in self._open]
         self._pulled = answers
         return TrainerMessage(answers[0].fields, numpy.concatenate([answer.vector for answer in answers]))

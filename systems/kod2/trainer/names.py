@@ -22,7 +22,7 @@ def split(address: str) -> tuple[str, int]:
 
 
 def look_up(name: str, file: Path) -> str | None:
-    """The address of a name in a hosts file, None where there is none yet."""
+    """Return the address of a name in a hosts file, None where there is none yet."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -35,7 +35,7 @@ def look_up(name: str, file: Path) -> str | None:
 
 
 async def resolve(name: str) -> str:
-    """The address of a name, waiting until it has one."""
+    """Return the address of a name, waiting until it has one."""
     while True:
         file = os.environ.get(HOSTS_FILE)
         found = look_up(name, Path(file)) if file else await _by_dns(name)
@@ -53,6 +53,6 @@ async def _by_dns(name: str) -> str | None:
 
 
 async def own_address(name: str) -> str:
-    """What a server binds to: its own name's address where a hosts file says it (all pods share one machine then),
-    else every address."""
+    """Return what a server binds to: its own name's address where a hosts file says it (all pods share one machine
+    then), else every address."""
     return await resolve(name) if os.environ.get(HOSTS_FILE) else "0.0.0.0"

@@ -32,7 +32,7 @@ def batch(size: int, rng: numpy.random.Generator) -> tuple[Matrix, NDArray[numpy
 
 
 def gradient(parameters: Vector, pictures: Matrix, kinds: NDArray[numpy.int64]) -> tuple[float, Vector]:
-    """The loss (mean cross-entropy) on a batch, and its gradient."""
+    """Return the loss (mean cross-entropy) on a batch, and its gradient."""
     w1, b1, w2, b2 = _parts(parameters)
     hidden = numpy.maximum(0.0, pictures @ w1 + b1)
     scores = hidden @ w2 + b2

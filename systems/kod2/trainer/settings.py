@@ -59,7 +59,7 @@ _FIELDS: dict[str, tuple[str, type]] = {
 
 
 def read_settings(env: Mapping[str, str]) -> TrainerSettings:
-    """The settings in an environment. A job of one task has no TF_CONFIG.
+    """Return the settings in an environment. A job of one task has no TF_CONFIG.
 
     Raises ConfigError in one line.
     """
@@ -95,7 +95,7 @@ def _place(text: str) -> tuple[str, int, tuple[str, ...], tuple[str, ...]]:
 
 
 def slice_of(index: int, servers: int) -> slice:
-    """The parameters that one of so many servers holds."""
+    """Return the parameters that one of so many servers holds."""
     share, more = divmod(SIZE, servers)
     start = index * share + min(index, more)
     return slice(start, start + share + (index < more))

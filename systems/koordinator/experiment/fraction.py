@@ -36,12 +36,12 @@ METRICS = {
 
 
 def tasks(seeds: range) -> list[int]:
-    """A sequence of pods a seed."""
+    """Return a sequence of pods a seed."""
     return list(seeds)
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """The same pods in every way, until one does not fit."""
+    """Return the same pods in every way, until one does not fit."""
     return [{"way": way, "seed": seed, **_filled(way, seed)} for way in WAYS]
 
 
@@ -73,7 +73,7 @@ def _touched(use: NodeUse) -> int:
 
 
 def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One a way and seed."""
+    """Return one a way and seed."""
     return [row for result in results for row in result]
 
 
@@ -82,13 +82,13 @@ def _values(table: Sequence[Row], way: str, metric: str) -> list[float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Each metric, each way."""
+    """Return each metric, each way."""
     table = tables["rows"]
     return [compared(f"{way}: {text}", _values(table, way, key)) for key, text in METRICS.items() for way in WAYS]
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """A panel a metric."""
+    """Return a panel a metric."""
     table = tables["rows"]
     panels = []
     for metric, text in METRICS.items():

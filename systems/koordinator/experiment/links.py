@@ -39,7 +39,8 @@ def tasks(seeds: range) -> list[int]:
 
 
 def run(seed: int) -> list[dict[str, Any]]:
-    """Every server, number of GPUs taken, and ask, in all three ways: the slowest pair and the sum over the pairs."""
+    """Return every server, number of GPUs taken, and ask, in all three ways: the slowest pair and the sum over the
+    pairs."""
     found = []
     for server, make in SERVERS.items():
         report = make()
@@ -67,7 +68,7 @@ def _occupied(report: NodeDeviceReport, taken: int, rng: random.Random) -> tuple
 
 
 def _chosen(way: str, use: NodeUse, free: Sequence[int], counts: Sequence[int], rng: random.Random) -> list[int]:
-    """The minors that the pods get together."""
+    """Return the minors that the pods get together."""
     if way == "kubelet":
         return rng.sample(list(free), sum(counts))
     if way == "best" and len(counts) > 1:
@@ -91,7 +92,7 @@ def _ask(count: int) -> DeviceAsk:
 
 
 def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One a choice."""
+    """Return one a choice."""
     return [row for result in results for row in result]
 
 
@@ -100,7 +101,7 @@ def _values(table: Sequence[Row], server: str, ask: str, way: str) -> list[float
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """The slowest pair of each ask, each way."""
+    """Return the slowest pair of each ask, each way."""
     table = tables["rows"]
     return [
         compared(f"slowest pair, GB/s: {server}; {ask}; {way}", _values(table, server, ask, way))
@@ -111,7 +112,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """A panel a server, bars by ask."""
+    """Return a panel a server, bars by ask."""
     table = tables["rows"]
     panels = []
     for server in SERVERS:

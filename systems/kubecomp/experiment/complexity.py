@@ -39,12 +39,12 @@ TimedTask = tuple[str, int]
 
 
 def timed_tasks(seeds: range) -> list[TimedTask]:
-    """Each decision at each number of nodes."""
+    """Return each decision at each number of nodes."""
     return [(decision, nodes) for decision in TIMED for nodes in NODES]
 
 
 def prepare(task: TimedTask) -> Callable[[], object]:
-    """The decision, over that many nodes of one pool with four GPUs each, of which half are held."""
+    """Return the decision, over that many nodes of one pool with four GPUs each, of which half are held."""
     decision, count = task
     names = [f"node-{number:04}" for number in range(count)]
     gpus = [Gpu(f"{name}-{slot}", name, "1") for name in names for slot in range(GPUS_PER_NODE)]
@@ -67,7 +67,7 @@ def _select(names: Sequence[str]) -> dict[str, int]:
 
 
 def timed_rows(seeds: range, results: Sequence[float]) -> list[Row]:
-    """One a decision and number of nodes."""
+    """Return one a decision and number of nodes."""
     return [
         {"decision": decision, "nodes": nodes, "cpu_s": spent_s}
         for (decision, nodes), spent_s in zip(timed_tasks(seeds), results, strict=True)
@@ -75,7 +75,7 @@ def timed_rows(seeds: range, results: Sequence[float]) -> list[Row]:
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """One to eight GPUs moved, by the corrected components, which move them in one reconfiguration."""
+    """Return one to eight GPUs moved, by the corrected components, which move them in one reconfiguration."""
     found = []
     for task in table3.tasks(seeds):
         changes = {"stack.kubecomp.mode": "corrected"}
@@ -89,12 +89,12 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
 
 
 def rows(seeds: range, results: Sequence[Row]) -> list[Row]:
-    """One a run."""
+    """Return one a run."""
     return list(results)
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
-    """The power with which y grows with x, by least squares of their logarithms."""
+    """Return the power with which y grows with x, by least squares of their logarithms."""
     xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
     return linear_regression(xs, ys).slope
 

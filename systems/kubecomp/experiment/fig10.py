@@ -20,17 +20,17 @@ NOTES = (
 
 
 def of(rows: Sequence[Row], workload: str, setting: str, key: str) -> float:
-    """A mean over a cell's runs, each outcome of the first toss counted once."""
+    """Return a mean over a cell's runs, each outcome of the first toss counted once."""
     return fmean(runs.tossed(picked(rows, workload=workload, setting=setting), key))
 
 
 def differences(rows: Sequence[Row]) -> dict[runs.Cell, float]:
-    """By how much the simulator is off, as a share of the machine's."""
+    """Return them by how much the simulator is off, as a share of the machine's."""
     return {(w, s): of(rows, w, s, "simulated_jct_s") / of(rows, w, s, "mean_jct_s") - 1.0 for w, s in runs.CELLS}
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Both bars of each cell, and how far they are apart."""
+    """Return both bars of each cell, and how far they are apart."""
     rows = tables["runs"]
     found = []
     for w, s in runs.CELLS:
@@ -49,7 +49,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """A panel a workload, both bars by setting."""
+    """Return a panel a workload, both bars by setting."""
     rows = tables["runs"]
     panels = []
     for workload in WORKLOADS:

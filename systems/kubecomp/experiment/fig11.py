@@ -51,13 +51,13 @@ Task = tuple[Fig11Assumptions, str, int]
 
 
 def tasks(assumed: Fig11Assumptions, seeds: range) -> list[Task]:
-    """Every mix with every seed."""
+    """Return every mix with every seed."""
     return [(assumed, mix, seed) for mix in MIXES for seed in seeds]
 
 
 def run(task: Task) -> list[dict[str, Any]]:
-    """All settings with the same jobs; a setting whose nodes can never run job E has no wait. The same chance decides
-    whatever a move costs."""
+    """Return all settings with the same jobs; a setting whose nodes can never run job E has no wait. The same chance
+    decides whatever a move costs."""
     assumed, mix, seed = task
     jobs = drawn(MIXES[mix], f"fig11/{mix}/{seed}", interval_s=assumed.interval)
     found = []
@@ -73,7 +73,7 @@ def run(task: Task) -> list[dict[str, Any]]:
 
 
 def flat(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One row a run."""
+    """Return one row a run."""
     return [row for result in results for row in result]
 
 
@@ -83,19 +83,20 @@ def _waits(rows: Sequence[Row], move_s: float, mix: str, setting: str) -> list[f
 
 
 def _moves(rows: Sequence[Row]) -> list[float]:
-    """The costs that were played, in their order."""
+    """Return the costs that were played, in their order."""
     return list(dict.fromkeys(row["move_s"] for row in rows))
 
 
 def over_best(rows: Sequence[Row], move_s: float, mix: str) -> float:
-    """The pool's mean wait over the least of the fixed splits that can run the mix; 1 where both wait for nothing."""
+    """Return the pool's mean wait over the least of the fixed splits that can run the mix; 1 where both wait for
+    nothing."""
     fixed = [_waits(rows, move_s, mix, setting) for setting in SPLITS if setting != "pool"]
     least_s, pool_s = min(fmean(waits) for waits in fixed if waits), fmean(_waits(rows, move_s, mix, "pool"))
     return pool_s / least_s if least_s else 1.0 if not pool_s else float("inf")
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """How often the pool waits least, for each cost of a move, and each bar."""
+    """Return how often the pool waits least, for each cost of a move, and each bar."""
     rows = tables["rows"]
     first = [
         Comparison(
@@ -115,7 +116,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def curve(tables: Tables) -> list[Comparison]:
-    """For each mix the pool's wait over that of the best fixed split, with the first of the costs."""
+    """Return them for each mix the pool's wait over that of the best fixed split, with the first of the costs."""
     rows = tables["rows"]
     return [
         Comparison(f"pool over the best fixed split, {mix}", over_best(rows, _moves(rows)[0], mix)) for mix in MIXES
@@ -138,7 +139,7 @@ def _panel(rows: Sequence[Row], move_s: float) -> Panel:
 
 
 def _at(base: Fig11Assumptions, values: Mapping[str, float]) -> Experiment:
-    """The experiment under these assumptions."""
+    """Return the experiment under these assumptions."""
     assumed = Fig11Assumptions(
         (values["move"],) if "move" in values else base.moves,
         values.get("interval", base.interval),

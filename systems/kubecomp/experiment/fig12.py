@@ -79,7 +79,7 @@ class Fig12Task(Struct, frozen=True):
 
 
 def jobs_of(assumed: Fig12Assumptions, seed: int) -> list[WorkloadJob]:
-    """The generated jobs, or those of the log that a fixed node can run, at the load that is asked for."""
+    """Return the generated jobs, or those of the log that a fixed node can run, at the load that is asked for."""
     if assumed.log is not None:
         return _of_log(assumed.log, assumed)
     log = _generated(assumed, seed)
@@ -129,7 +129,7 @@ def _tasks(assumed: Fig12Assumptions, seeds: range) -> list[Fig12Task]:
 
 
 def run(task: Fig12Task) -> dict[str, Any]:
-    """The mean wait, and how many GPUs moved."""
+    """Return the mean wait, and how many GPUs moved."""
     nodes = [node for pool in range(task.pools) for node in nodes_of(FIXED, pool=str(pool))]
     rng = random.Random(f"fig12/{task.seed}/{task.setting}/{task.pools}")
     jobs = jobs_of(task.assumed, task.seed)
@@ -140,7 +140,7 @@ def run(task: Fig12Task) -> dict[str, Any]:
 
 
 def rows(seeds: range, results: Sequence[Row]) -> list[Row]:
-    """One a run, its wait also over that of one fixed pool with the same jobs; None where nobody waits there."""
+    """Return one a run, its wait also over that of one fixed pool with the same jobs; None where nobody waits there."""
     base_s = {row["seed"]: row["mean_wait_s"] for row in picked(results, setting="fixed", pools=1)}
     return [
         {**row, "normalised": row["mean_wait_s"] / base_s[row["seed"]] if base_s[row["seed"]] else None}
@@ -154,7 +154,7 @@ def _normalised(table: Sequence[Row], setting: str, pools: int) -> list[float]:
 
 
 def reductions(tables: Tables) -> list[Comparison]:
-    """What pooling takes off the wait at each scale: of the mean waits over all seeds."""
+    """Return what pooling takes off the wait at each scale: of the mean waits over all seeds."""
     found = []
     for count in POOLS:
         waits = {
@@ -171,7 +171,7 @@ def _pools(count: int) -> str:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Every point, and what pooling takes off at each scale."""
+    """Return every point, and what pooling takes off at each scale."""
     points = [
         compared(f"normalised wait: {setting}, {_pools(count)}", _normalised(tables["rows"], setting, count))
         for setting in SETTINGS
@@ -226,7 +226,7 @@ def _log_note(assumed: Fig12Assumptions, log: RecordedJobs) -> str:
 
 
 def _at(base: Fig12Assumptions, values: Mapping[str, float]) -> Experiment:
-    """The experiment under these assumptions."""
+    """Return the experiment under these assumptions."""
     assumed = replace(base, **values)
     log = assumed.log
     found = Experiment(
@@ -253,12 +253,12 @@ def _at(base: Fig12Assumptions, values: Mapping[str, float]) -> Experiment:
 
 
 def _first_log(assumed: Fig12Assumptions) -> str:
-    """The generated log of the first seed."""
+    """Return the generated log of the first seed."""
     return log_text(_generated(assumed, 1))
 
 
 def played(log: RecordedJobs) -> Experiment:
-    """The experiment on a log, at its own load and with its own CPUs.
+    """Return the experiment on a log, at its own load and with its own CPUs.
 
     Raises ValueError for a log without a job that can run.
     """

@@ -26,12 +26,12 @@ Task = tuple[float, int, int]
 
 
 def tasks(move_s: float, seeds: range) -> list[Task]:
-    """Every interval with every seed."""
+    """Return every interval with every seed."""
     return [(move_s, interval_s, seed) for interval_s in INTERVALS_S for seed in seeds]
 
 
 def run(task: Task) -> list[dict[str, Any]]:
-    """The same jobs under each policy."""
+    """Return the same jobs under each policy."""
     move_s, interval_s, seed = task
     jobs = drawn(dict.fromkeys(GPUS, EACH), f"fig13/{seed}", interval_s=interval_s)
     found = []
@@ -45,7 +45,7 @@ def run(task: Task) -> list[dict[str, Any]]:
 
 
 def flat(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One row a run."""
+    """Return one row a run."""
     return [row for result in results for row in result]
 
 
@@ -54,7 +54,7 @@ def _moves(rows: Sequence[Row], interval_s: int, policy: Policy) -> list[float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Each bar; and at how many intervals each policy moves fewer than none, and both fewest."""
+    """Return each bar; and at how many intervals each policy moves fewer than none, and both fewest."""
     rows = tables["rows"]
     means = {(i, p): fmean(_moves(rows, i, p)) for i in INTERVALS_S for p in POLICIES}
     bars = [compared(f"GPUs moved: every {i} s, {p.value}", _moves(rows, i, p)) for i, p in means]
@@ -94,7 +94,7 @@ def curve(tables: Tables) -> list[Comparison]:
 
 
 def _at(values: Mapping[str, float]) -> Experiment:
-    """The experiment under these assumptions."""
+    """Return the experiment under these assumptions."""
     move_s = values.get("move", MOVE_S)
     return Experiment(
         name="kubecomp-fig13",

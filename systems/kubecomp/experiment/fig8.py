@@ -21,12 +21,12 @@ NOTES = (
 
 
 def wait_s(rows: Sequence[Row], workload: str, setting: str) -> float:
-    """The mean wait of a workload in a setting."""
+    """Return the mean wait of a workload in a setting."""
     return fmean(runs.tossed(picked(rows, workload=workload, setting=setting), "mean_wait_s"))
 
 
 def reductions(rows: Sequence[Row]) -> dict[runs.Cell, float]:
-    """By which share pooling shortens the wait of each workload against each fixed split."""
+    """Return them by which share pooling shortens the wait of each workload against each fixed split."""
     return {
         (workload, setting): 1.0 - wait_s(rows, workload, "pool") / wait_s(rows, workload, setting)
         for workload, setting in runs.CELLS
@@ -35,7 +35,7 @@ def reductions(rows: Sequence[Row]) -> dict[runs.Cell, float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Each bar, then what the paper says of them."""
+    """Return each bar, then what the paper says of them."""
     rows = tables["runs"]
     found = []
     for workload, setting in runs.CELLS:

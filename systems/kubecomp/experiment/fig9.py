@@ -45,7 +45,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """A panel a workload, as in the paper."""
+    """Return a panel a workload, as in the paper."""
     rows = tables["runs"]
     panels = [
         Panel(

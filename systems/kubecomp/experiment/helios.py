@@ -38,8 +38,8 @@ class LoggedJob(Struct, frozen=True):
 def drawn_log(
     seed: int, *, jobs: int, load: float, eights: float, cpus_per_gpu: float, pool_gpus: int
 ) -> list[LoggedJob]:
-    """So many jobs, of which the share ``eights`` asks for eight GPUs. ``load``: GPU seconds asked for over those that
-    a pool of ``pool_gpus`` has while jobs arrive. Times are whole seconds, as in the log."""
+    """Return so many jobs, of which the share ``eights`` asks for eight GPUs. ``load``: GPU seconds asked for over
+    those that a pool of ``pool_gpus`` has while jobs arrive. Times are whole seconds, as in the log."""
     rng = random.Random(f"fig12/{seed}/trace")
     rest = sum(SMALL.values())
     weights = [weight / rest * (1.0 - eights) for weight in SMALL.values()]
@@ -55,7 +55,7 @@ def drawn_log(
 
 
 def log_text(jobs: Sequence[LoggedJob]) -> str:
-    """The log as a ``cluster_log.csv``. Nobody waits in it: when jobs start is for whoever plays it."""
+    """Return the log as a ``cluster_log.csv``. Nobody waits in it: when jobs start is for whoever plays it."""
     return "\n".join((",".join(COLUMNS), *_rows(jobs))) + "\n"
 
 

@@ -32,7 +32,7 @@ JOB_S, APART_S = 20, 50
 
 
 def document() -> dict[str, Any]:
-    """The scenario: the testbed under a short workload."""
+    """Return the scenario: the testbed under a short workload."""
     jobs = [
         {"job": f"{kind.lower()}{number}", "type": kind, "arrival": number * APART_S}
         for number, kind in enumerate(JOBS)
@@ -51,12 +51,12 @@ def document() -> dict[str, Any]:
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """One run a seed."""
+    """Return one run a seed."""
     return [ScenarioTask(document(), seed, about={"seed": seed}, cpu_every_s=EVERY_S) for seed in seeds]
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
-    """Every interval of every component; those of one kind on several nodes each by itself."""
+    """Return every interval of every component; those of one kind on several nodes each by itself."""
     found = []
     for name, shares in sorted(played.cpu.items()):
         kind = name.partition("/")[0]
@@ -67,7 +67,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
 
 
 def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One an interval and instance."""
+    """Return one an interval and instance."""
     return [row for result in results for row in result]
 
 
@@ -96,7 +96,7 @@ def figures(tables: Tables) -> list[Figure]:
 
 
 def found(tables: Tables, seeds: Mapping[str, int]) -> tuple[str, ...]:
-    """What was run, and for what its CPU time stands."""
+    """Return what was run, and for what its CPU time stands."""
     table = tables["intervals"]
     moved = max((row["moved_gpus"] or 0 for row in table), default=0)
     return (

@@ -33,12 +33,12 @@ CELLS: tuple[Cell, ...] = tuple((workload, setting) for workload in WORKLOADS fo
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """Every workload in every setting with every seed; of a drawn one all settings get the same jobs."""
+    """Return every workload in every setting with every seed; of a drawn one all settings get the same jobs."""
     return [task_of(workload, setting, seed) for workload, setting in CELLS for seed in seeds]
 
 
 def task_of(workload: str, setting: str, seed: int) -> ScenarioTask:
-    """One run."""
+    """Return one run."""
     about = {"workload": workload, "setting": setting, "seed": seed}
     if workload in REPLAYED:
         return ScenarioTask(f"testbed/{workload.lower()}-{setting}", seed, about=about)
@@ -54,12 +54,12 @@ def task_of(workload: str, setting: str, seed: int) -> ScenarioTask:
 
 
 def jobs_of(workload: str, setting: str, seed: int) -> Sequence[WorkloadJob]:
-    """Those of a drawn workload that the setting can run: no node of the even split ever has eight GPUs."""
+    """Return those of a drawn workload that the setting can run: no node of the even split ever has eight GPUs."""
     return [job for job in drawn(WORKLOADS[workload], seed) if (job.type, setting) != ("E", "4-4")]
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
-    """The numbers of a run, where its first job went, and what was measured in its place."""
+    """Return the numbers of a run, where its first job went, and what was measured in its place."""
     metrics = played.metrics
     if "makespan_s" not in metrics:
         raise ValueError(f"{task.about}: {played.verdict}: {played.reason}")
@@ -79,8 +79,8 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
 
 
 def simulated_jct_s(about: Mapping[str, Any], jobs: Iterable[Row]) -> float:
-    """The mean completion time of the same jobs on the simulator. They come as the testbed's driver sends them, the
-    next one when none is Pending: which node has room depends on it (W4 on 4-4 is 10 % off without)."""
+    """Return the mean completion time of the same jobs on the simulator. They come as the testbed's driver sends them,
+    the next one when none is Pending: which node has room depends on it (W4 on 4-4 is 10 % off without)."""
     given = [
         WorkloadJob(job["job"], job["type"], job["gpus"], int(job["cpus"]), job["arrival_s"], job["duration_s"])
         for job in jobs
@@ -93,18 +93,18 @@ def simulated_jct_s(about: Mapping[str, Any], jobs: Iterable[Row]) -> float:
 
 
 def _start_s(idle: int) -> float:
-    """What starting a pod costs on the testbed, where the one that it waited for has just ended."""
+    """Return what starting a pod costs on the testbed, where the one that it waited for has just ended."""
     return ROOM_S + BASE_S + PER_IDLE_GPU_S * idle
 
 
 def rows(seeds: range, results: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """One a run."""
+    """Return one a run."""
     return list(results)
 
 
 def tossed(runs: Iterable[Row], key: str) -> list[float]:
-    """One number for each outcome of the first job's coin toss between two empty nodes, the mean of its runs: so that
-    none counts for more because the seeds gave it more often."""
+    """Return one number for each outcome of the first job's coin toss between two empty nodes, the mean of its runs: so
+    that none counts for more because the seeds gave it more often."""
     by_first: dict[str, list[float]] = {}
     for run in runs:
         by_first.setdefault(run["first"], []).append(run[key])

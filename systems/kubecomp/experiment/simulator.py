@@ -77,7 +77,7 @@ class Simulation(Struct):
     _ends: list[tuple[float, int, FigureNode, list[str], int]] = field(default_factory=list)
 
     def run(self) -> list[FigureJob]:
-        """Every job in the order of arrival. One that can never run leaves all behind it unrun as well."""
+        """Return every job in the order of arrival. One that can never run leaves all behind it unrun as well."""
         found: list[FigureJob] = []
         now_s = 0.0
         for number, job in enumerate(self.jobs):
@@ -118,7 +118,7 @@ class Simulation(Struct):
         return self.rng.choice(there) if there else None
 
     def _least_loaded(self, nodes: Iterable[FigureNode]) -> FigureNode | None:
-        """As the default scheduler spreads them; ties by chance."""
+        """Return it as the default scheduler spreads them; ties by chance."""
         there = list(nodes)
         if not there:
             return None

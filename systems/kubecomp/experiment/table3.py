@@ -67,7 +67,7 @@ NOTES = (
 
 
 def document(gpus: int) -> dict[str, Any]:
-    """The scenario: one pod for that many GPUs on the node without any."""
+    """Return the scenario: one pod for that many GPUs on the node without any."""
     container = {
         "name": "main",
         "image": "mews/train",
@@ -100,7 +100,7 @@ def document(gpus: int) -> dict[str, Any]:
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """Every number of GPUs so many times, each with chances of its own."""
+    """Return every number of GPUs so many times, each with chances of its own."""
     return [
         ScenarioTask(document(gpus), (seed - 1) * GPUS + gpus, about={"asked": gpus, "seed": seed})
         for gpus in range(1, GPUS + 1)
@@ -109,7 +109,8 @@ def tasks(seeds: range) -> list[ScenarioTask]:
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
-    """The reconfigurations of a run; the one that the pod was bound after also has the last phase, and the total.
+    """Return the reconfigurations of a run; the one that the pod was bound after also has the last phase, and the
+    total.
 
     Raises ValueError for a run that ended otherwise than with the pod running or waiting for good.
     """
@@ -130,7 +131,7 @@ def keep(task: ScenarioTask, played: PlayedScenario) -> list[dict[str, Any]]:
 
 
 def rows(seeds: range, results: Sequence[Sequence[Row]]) -> list[Row]:
-    """One a reconfiguration."""
+    """Return one a reconfiguration."""
     return [row for result in results for row in result]
 
 
@@ -144,7 +145,7 @@ def r_of(table: Sequence[Row], phase: str) -> float | None:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """The six coefficients, and the levels of the phases."""
+    """Return the six coefficients, and the levels of the phases."""
     table = tables["reconfigurations"]
     found = [
         Comparison(f"R, {phase} ({INPUTS[phase]})", r_of(table, phase), paper=paper) for phase, paper in PAPER_R.items()
@@ -159,7 +160,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """Every phase's durations by the number of GPUs moved."""
+    """Return every phase's durations by the number of GPUs moved."""
     table = tables["reconfigurations"]
     panels = []
     for phase in PAPER_R:
@@ -170,7 +171,7 @@ def figures(tables: Tables) -> list[Figure]:
 
 
 def found(tables: Tables, seeds: Mapping[str, int]) -> tuple[str, ...]:
-    """How many reconfigurations there were, and what became of pods that were never bound."""
+    """Return how many reconfigurations there were, and what became of pods that were never bound."""
     table = tables["reconfigurations"]
     moved = fmean(row["moved_gpus"] for row in table) if table else 0.0
     played = seeds["reconfigurations"]

@@ -38,7 +38,7 @@ class WorkloadJob(Struct, frozen=True):
 
 
 def drawn(mix: Mapping[str, int], seed: int | str, *, interval_s: float = INTERVAL_S) -> tuple[WorkloadJob, ...]:
-    """So many jobs of each type, in an order and at times of the seed's; the first comes at 0."""
+    """Return so many jobs of each type, in an order and at times of the seed's; the first comes at 0."""
     rng = random.Random(f"{seed}/jobs")
     types = [kind for kind, count in mix.items() for _ in range(count)]
     rng.shuffle(types)
@@ -51,12 +51,12 @@ def drawn(mix: Mapping[str, int], seed: int | str, *, interval_s: float = INTERV
 
 
 def job_of(name: str, kind: str, arrival_s: float) -> WorkloadJob:
-    """A job of a type of Table I."""
+    """Return a job of a type of Table I."""
     return WorkloadJob(name, kind, GPUS[kind], CPUS[kind], arrival_s, JOB_S + PER_GPU_S * GPUS[kind])
 
 
 def entries(jobs: Sequence[WorkloadJob]) -> list[dict[str, object]]:
-    """As the ``workload.jobs`` of a scenario."""
+    """Return them as the ``workload.jobs`` of a scenario."""
     return [{"job": job.name, "type": job.type, "arrival": job.arrival_s} for job in jobs]
 
 

@@ -43,6 +43,6 @@ LAWS = (
 
 
 def laws(config: KubeCompConfig) -> Sequence[Invariant[RunState]]:
-    """All of them for one run, over one board."""
+    """Return all of them for one run, over one board."""
     board = Board()
     return [law(config, board) for law in LAWS]

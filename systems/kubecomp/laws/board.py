@@ -41,7 +41,7 @@ class Withdrawal(Struct):
     asked_back: Line | None = None
 
     def consent_before(self, t: float) -> Line | None:
-        """The last word of its consent that was given by then."""
+        """Return the last word of its consent that was given by then."""
         return next((line for line in reversed(self.consents) if line.t <= t), None)
 
 
@@ -52,7 +52,7 @@ class Move(Struct):
     ended: Line | None = None
 
     def was_open(self, t: float, lag_s: float) -> bool:
-        """Whether it was under way then, as far as lines tell that come so late."""
+        """Return whether it was under way then, as far as lines tell that come so late."""
         return self.begun.t <= t + lag_s and (self.ended is None or self.ended.t >= t - lag_s)
 
 
@@ -120,39 +120,39 @@ class Board(LineBook):
         return bool(self._hands)
 
     def withdrawal(self, gpuid: str, request: str) -> Withdrawal | None:
-        """That request."""
+        """Return that request."""
         return next((each for each in self._withdrawals.get(gpuid, ()) if each.request == request), None)
 
     def before(self, line: Line) -> Withdrawal | None:
-        """The last request for the device of a line of its withdrawals that was made before that line."""
+        """Return the last request for the device of a line of its withdrawals that was made before that line."""
         found = self._withdrawals.get(line.fields["gpuid"], ())
         return next((each for each in reversed(found) if each.asked is not line), None)
 
     def standing(self, gpuid: str, t: float, lag_s: float) -> Withdrawal | None:
-        """The request for that device that stood then."""
+        """Return the request for that device that stood then."""
         for each in reversed(self._withdrawals.get(gpuid, ())):
             if each.asked.t <= t + lag_s and (each.asked_back is None or each.asked_back.t >= t - lag_s):
                 return each
         return None
 
     def all_standing(self) -> Iterator[Withdrawal]:
-        """The requests that stand now."""
+        """Yield the requests that stand now."""
         for each in self._withdrawals.values():
             if each[-1].asked_back is None:
                 yield each[-1]
 
     def move(self, gpuid: str, t: float, lag_s: float) -> Line | None:
-        """How the move was written down that was under way then."""
+        """Return how the move was written down that was under way then."""
         moves = reversed(self._moves.get(gpuid, ()))
         return next((each.begun for each in moves if each.was_open(t, lag_s)), None)
 
     def last_move(self, gpuid: str) -> Line | None:
-        """How the device's last move was written down."""
+        """Return how the device's last move was written down."""
         moves = self._moves.get(gpuid)
         return moves[-1].begun if moves else None
 
     def is_moving(self) -> bool:
-        """Whether a move is under way."""
+        """Return whether a move is under way."""
         return any(each[-1].ended is None for each in self._moves.values())
 
     def on_node(self, node: str) -> Iterator[LawPod]:

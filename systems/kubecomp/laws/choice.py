@@ -111,13 +111,13 @@ class EnoughFirst(Invariant[RunState]):
                 yield node, announced
 
     def _has_pool(self, node: str, asked: int, line: Line) -> bool:
-        """Whether the node's pool surely has so many free: pods of other nodes may claim what this one shows."""
+        """Return whether the node's pool surely has so many free: pods of other nodes may claim what this one shows."""
         members = [name for name, pool in self._pools.items() if pool == self._pools.get(node)]
         shown = sum(len(self._lists[name].fields["healthy"]) for name in members if name in self._lists)
         return shown - sum(self._taken(name, line) for name in members) >= asked
 
     def _taken(self, node: str, line: Line) -> int:
-        """What pods ask that are there, are awaited there, or were until a moment ago."""
+        """Return what pods ask that are there, are awaited there, or were until a moment ago."""
         found = 0
         for actor, pod in self._board.pods.items():
             is_over = pod.ended is not None and line.t - pod.ended.t > KNOWN_S
@@ -148,7 +148,7 @@ def _is_open(node: Object) -> bool:
 
 
 def _alike(pod: Object, one: Object, other: Object, objects: ClusterObjects) -> bool:
-    """Whether both are as loaded by other pods, and the pod fits the first one."""
+    """Return whether both are as loaded by other pods, and the pod fits the first one."""
     for resource, count in _LOADS.items():
         loads = [_load(node, pod, resource, count, objects) for node in (one, other)]
         if abs(loads[0] - loads[1]) > ALIKE or loads[0] > 0.9:
@@ -157,7 +157,7 @@ def _alike(pod: Object, one: Object, other: Object, objects: ClusterObjects) -> 
 
 
 def _load(node: Object, pod: Object, resource: str, count: Any, objects: ClusterObjects) -> float:
-    """Of what the node has of it, the part that its pods would ask for with that one more."""
+    """Return that of what the node has of it, the part that its pods would ask for with that one more."""
     name = node["metadata"]["name"]
     there = [each for each in objects.pods.values() if node_name_of(each) == name and not is_terminal(each)]
     asked = sum(float(pod_amount(each, resource, count)) for each in (*there, pod))

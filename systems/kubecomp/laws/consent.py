@@ -128,7 +128,7 @@ class NeedsAreKept(Invariant[RunState]):
                 yield Breach(key, what, line, gpuid, after=since, known=self._known)
 
     def _reported_s(self, since: Line, gpuid: str, state: RunState) -> float:
-        """Until when a node reports what is the case since that line."""
+        """Return until when a node reports what is the case since that line."""
         if all(state.clock_from(NOTICED, since.t, each) == since.t for each in (None, gpuid)):
             return self._report_s + 2 * (state.bound_s(LAG) or 0.0)
         # It may not have been heard of for ``report_stale_s``, and was read once more before that.
@@ -156,7 +156,8 @@ class NeedsAreKept(Invariant[RunState]):
                 yield holding.line, holding.pod
 
     def _lacking(self, withdrawal: Withdrawal, there: tuple[str, ...], state: RunState) -> tuple[int, Line | None]:
-        """How many devices the node's bound pods lack once it is gone, and the last of the lines that bound them."""
+        """Return how many devices the node's bound pods lack once it is gone, and the last of the lines that bound
+        them."""
         node = withdrawal.node
         held = {device for holding in state.live_holdings() if holding.host == node for device in holding.devices}
         gone = {each.gpuid for each in self._board.all_standing() if each.node == node and each.consents}

@@ -49,7 +49,7 @@ class OwnOperations:
         return not self._doubts
 
     def due(self, t: float, state: RunState) -> list[OwnOperation]:
-        """Those that can be judged by now."""
+        """Return those that can be judged by now."""
         if not self._doubts:
             return []
         lag_s = state.bound_s(LAG) or 0.0

@@ -235,8 +235,8 @@ class ActsAtOnce(Invariant[RunState]):
             yield Breach((gpuid, withdrawal.request if withdrawal else ""), what, line, gpuid, after=before)
 
     def _is_poll(self, t: float) -> bool:
-        """Whether Reconfig-Mgr looks then whatever happens: by that it was found, and might have been before. A reading
-        of a slow chassis ends at other times; one of a busy chassis takes long."""
+        """Return whether Reconfig-Mgr looks then whatever happens: by that it was found, and might have been before. A
+        reading of a slow chassis ends at other times; one of a busy chassis takes long."""
         return abs((t - self._started_s + self._poll_s / 2) % self._poll_s - self._poll_s / 2) < NEAR_S
 
     def _given_up(self, line: Line, state: RunState) -> Iterator[Breach]:

@@ -150,7 +150,7 @@ class OnlyForShortage(Invariant[RunState]):
             yield self._breach(what, line, last, line.fields["gpuid"])
 
     def _moved_on(self, own: OwnOperation, move: Line, off: Line, known_s: float) -> Iterator[Breach]:
-        """A device that came off when its pod was gone is brought to the pod's node first."""
+        """Yield a device that came off when its pod was gone is brought to the pod's node first."""
         pod = self._board.pods.get(f"pod/{move.fields['pod']}")
         why = self._idle(pod, off.t, known_s) if pod is not None and pod.uid == move.fields["uid"] else None
         if why:
@@ -168,7 +168,7 @@ class OnlyForShortage(Invariant[RunState]):
             yield self._breach(f"{line.fields['object']} needs reconfiguration and {why[0]}", line, why[1], "event")
 
     def _idle(self, pod: LawPod, t: float, lag_s: float) -> tuple[str, Line] | None:
-        """Why nothing needs to be moved for it, known for long enough."""
+        """Return why nothing needs to be moved for it, known for long enough."""
         if pod.ended is not None and pod.ended.t < t - lag_s:
             return "is gone", pod.ended
         if pod.bound is not None and pod.bound.t < t - lag_s:
@@ -194,8 +194,8 @@ class OnlyForShortage(Invariant[RunState]):
             )
 
     def _sated(self, pod: LawPod, node: str, t: float) -> tuple[str, Line] | None:
-        """Whether the node has had enough for long enough: what its plugin announces and nobody asks back, and what
-        Reconfig-Mgr itself has brought there."""
+        """Return whether the node has had enough for long enough: what its plugin announces and nobody asks back, and
+        what Reconfig-Mgr itself has brought there."""
         eased = self._board.eased.get(node)
         if eased is None or eased.t >= t - GRACE_S:
             return None

@@ -102,8 +102,8 @@ class WrittenFirst(Invariant[RunState]):
         return self._astray(own, own.move) if own.line.event == "attach-begun" else None
 
     def _astray(self, own: OwnOperation, move: Line) -> tuple[str, Line] | None:
-        """Whether it is attached elsewhere than it was to go, or is turned back before that was tried and while its
-        pod waits for it."""
+        """Return whether it is attached elsewhere than it was to go, or is turned back before that was tried and while
+        its pod waits for it."""
         port, fields = own.line.fields.get("port"), move.fields
         if port == fields["target"]:
             self._tried[own.gpuid] = move.number
@@ -114,7 +114,7 @@ class WrittenFirst(Invariant[RunState]):
         return None
 
     def _is_wanted(self, move: Line) -> bool:
-        """Whether its pod waited for the target's node all the time, and nothing happened there that it may have
+        """Return whether its pod waited for the target's node all the time, and nothing happened there that it may have
         enough by."""
         pod = self._board.pods.get(f"pod/{move.fields['pod']}")
         if pod is None or pod.uid != move.fields["uid"] or pod.bound is not None or pod.ended is not None:

@@ -37,7 +37,7 @@ CELLS: tuple[Cell, ...] = tuple((way, load, faults) for faults in ("off", "on") 
 
 
 def tasks(seeds: range) -> Sequence[ScenarioTask]:
-    """Every cell with every seed: the three ways get the same pods and the same faults."""
+    """Return every cell with every seed: the three ways get the same pods and the same faults."""
     return _Worlds(seeds)
 
 
@@ -68,13 +68,13 @@ class _Worlds(Sequence[ScenarioTask]):
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
-    """The measures of a run."""
+    """Return the measures of a run."""
     found: dict[str, Any] = to_builtins(measured(played.lines, f"{COUNTED_POD}-"))
     return {**task.about, "verdict": played.verdict, "reason": played.reason, **found}
 
 
 def rows(seeds: range, results: Sequence[_Run]) -> list[Row]:
-    """One a cell. Each rate with its 95 % interval over the runs; a quantile's is that of redrawn runs."""
+    """Return one a cell. Each rate with its 95 % interval over the runs; a quantile's is that of redrawn runs."""
     found: list[Row] = []
     for way, load, faults in CELLS:
         runs = picked(results, hand_over=way, load=load, faults=faults)
@@ -107,7 +107,7 @@ def _interval(name: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many are at most."""
+    """Return the smallest value that so many are at most."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
 
@@ -133,7 +133,7 @@ _SHOWN: Mapping[str, str] = {
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Each measure of each cell."""
+    """Return each measure of each cell."""
     found = []
     for row in tables["cells"]:
         where = f"{row['hand_over']}, load {row['load']:g}, faults {row['faults']}"
@@ -145,7 +145,7 @@ def comparisons(tables: Tables) -> list[Comparison]:
 
 
 def figures(tables: Tables) -> list[Figure]:
-    """A figure a measure: panels without and with faults, a line for each way."""
+    """Return a figure a measure: panels without and with faults, a line for each way."""
     table = tables["cells"]
     found = []
     for key, words in _SHOWN.items():

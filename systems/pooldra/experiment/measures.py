@@ -43,7 +43,7 @@ class Measures(Struct):
 
 
 def measured(lines: Iterable[Line], counted: str) -> Measures:
-    """The measures of a run; ``counted``: how the names of the pods begin whose waits count."""
+    """Return the measures of a run; ``counted``: how the names of the pods begin whose waits count."""
     reading = _Reading(counted)
     for line in lines:
         reading.take(line)
@@ -115,5 +115,5 @@ class _Reading:
         claim.gpus, claim.before, claim.is_lost = gpus, frozenset(), False
 
     def _gives_up(self, claim: _Claim) -> bool:
-        """Whether what it gave up is on a host: it was attached for it."""
+        """Return whether what it gave up is on a host: it was attached for it."""
         return any(self._gpus.get(uuid, _Gpu()).is_on_host for uuid in claim.before)

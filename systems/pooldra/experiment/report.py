@@ -44,7 +44,7 @@ _MEANING = {
 
 
 def report(tables: Tables, seeds: Mapping[str, int]) -> str:
-    """The whole report. ``seeds``: how many, by part."""
+    """Return the whole report. ``seeds``: how many, by part."""
     cells, count = tables["cells"], seeds["cells"]
     parts = [_QUESTION, _what_was_run(count), _how_to_repeat(count)]
     parts += [_results(cells, faults) for faults in ("off", "on")]

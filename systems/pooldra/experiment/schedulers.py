@@ -32,7 +32,7 @@ _Run = Mapping[str, Any]
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """Every way with either scheduler, without faults."""
+    """Return every way with either scheduler, without faults."""
     found = []
     for seed in seeds:
         for way in HAND_OVERS:
@@ -45,13 +45,13 @@ def tasks(seeds: range) -> list[ScenarioTask]:
 
 
 def keep(task: ScenarioTask, played: PlayedScenario) -> dict[str, Any]:
-    """The measures of a run."""
+    """Return the measures of a run."""
     found: dict[str, Any] = to_builtins(measured(played.lines, f"{COUNTED_POD}-"))
     return {**task.about, "verdict": played.verdict, "reason": played.reason, **found}
 
 
 def rows(seeds: range, results: Sequence[_Run]) -> list[Row]:
-    """One a way and scheduler; ``skipped`` where there is no kube-scheduler."""
+    """Return one a way and scheduler; ``skipped`` where there is no kube-scheduler."""
     found: list[Row] = []
     for way in HAND_OVERS:
         for program in PROGRAMS:
@@ -67,7 +67,7 @@ def rows(seeds: range, results: Sequence[_Run]) -> list[Row]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """The kube-scheduler's number as the measured one."""
+    """Return the kube-scheduler's number as the measured one."""
     found = []
     for way in HAND_OVERS:
         (ours,) = picked(tables["runs"], hand_over=way, scheduler="ours")

@@ -43,7 +43,7 @@ class Arrival(Struct, frozen=True):
 
 
 def arrivals(load: float, seed: int) -> list[Arrival]:
-    """Those that are there at first, so many that the load is on, then a Poisson stream."""
+    """Return those that are there at first, so many that the load is on, then a Poisson stream."""
     rng = random.Random(f"attach-before-bind/{load}/{seed}")
     found: list[Arrival] = []
     gpus = 0
@@ -92,7 +92,7 @@ def _of(chassis: str, add: dict[str, Any]) -> dict[str, Any]:
 
 
 def scenario(hand_over: str, load: float, *, with_faults: bool, seed: int) -> dict[str, Any]:
-    """The scenario as its file would have it."""
+    """Return the scenario as its file would have it."""
     pods = arrivals(load, seed)
     timed: list[tuple[float, list[dict[str, Any]]]] = [(pod.at_s, [{"apply": _body(pod)}]) for pod in pods]
     if with_faults:
@@ -126,7 +126,7 @@ def _first_steps() -> list[dict[str, Any]]:
 
 
 def _quiet(pods: Sequence[Arrival]) -> tuple[float, list[dict[str, Any]]]:
-    """Nothing to look at before then: the last pod cannot have ended."""
+    """Return nothing to look at before then: the last pod cannot have ended."""
     return max(pod.at_s + pod.runs_s for pod in pods), []
 
 

@@ -50,12 +50,12 @@ class Patches(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def patches() -> Patches:
-    """The list, in the order in which its patches are made."""
+    """Return the list, in the order in which its patches are made."""
     return convert(_read("patches"), Patches)
 
 
 def published(document: str) -> dict[str, Any]:
-    """A document as it was published, its second file put into it; statuses are texts, as in JSON."""
+    """Return a document as it was published, its second file put into it; statuses are texts, as in JSON."""
     value = _read(document)
     if document == "layout-apply":
         own = value["components"]["schemas"]
@@ -65,7 +65,7 @@ def published(document: str) -> dict[str, Any]:
 
 
 def patched(document: str) -> dict[str, Any]:
-    """The document that the face keeps.
+    """Return the document that the face keeps.
 
     Raises KeyError for a patch of something that is not there.
     """

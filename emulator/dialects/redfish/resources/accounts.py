@@ -26,7 +26,7 @@ MOST = 32
 
 
 def service(view: RedfishView) -> Body:
-    """The account service."""
+    """Return the account service."""
     accounts = view.state.accounts
     return resource(
         "AccountService",
@@ -47,7 +47,7 @@ def service(view: RedfishView) -> Body:
 
 
 def patch_service(call: RedfishWrite) -> Done:
-    """When accounts are locked out, and for how long."""
+    """Return when accounts are locked out, and for how long."""
     accounts = call.state.accounts
     accounts.lockout_after = call.body.get("AccountLockoutThreshold", accounts.lockout_after)
     accounts.lockout_s = call.body.get("AccountLockoutDuration", accounts.lockout_s)
@@ -55,13 +55,13 @@ def patch_service(call: RedfishWrite) -> Done:
 
 
 def accounts(view: RedfishView) -> Body:
-    """All accounts."""
+    """Return all accounts."""
     found = [f"{uris.ACCOUNTS}/{name}" for name in view.state.accounts.by_id]
     return collection("ManagerAccount", uris.ACCOUNTS, "Accounts", found)
 
 
 def account(view: RedfishView, name: str) -> Body | None:
-    """One account; its password is never shown."""
+    """Return one account; its password is never shown."""
     found = view.state.accounts.by_id.get(name)
     if found is None:
         return None
@@ -81,7 +81,7 @@ def account(view: RedfishView, name: str) -> Body | None:
 
 
 def create(call: RedfishWrite) -> Done:
-    """One more account.
+    """Return one more account.
 
     Raises RedfishError: 400, 403.
     """
@@ -156,12 +156,12 @@ def delete(call: RedfishWrite) -> Done:
 
 
 def roles(view: RedfishView) -> Body:
-    """The predefined roles."""
+    """Return the predefined roles."""
     return collection("Role", uris.ROLES, "Roles", [f"{uris.ROLES}/{name}" for name in ROLES])
 
 
 def role(view: RedfishView, name: str) -> Body | None:
-    """One role."""
+    """Return one role."""
     if name not in ROLES:
         return None
     return resource(

@@ -14,7 +14,7 @@ ZONES = f"{SERVICE}/ResourceZones"
 
 
 def service(view: RedfishView) -> Body:
-    """The composition service: specific composition only."""
+    """Return the composition service: specific composition only."""
     return resource(
         "CompositionService",
         SERVICE,
@@ -36,7 +36,7 @@ def blocks(view: RedfishView) -> Body:
 
 
 def block(view: RedfishView, name: str) -> Body | None:
-    """One block."""
+    """Return one block."""
     row = view.row(name)
     if row is not None:
         return _gpu(view, row)
@@ -85,7 +85,7 @@ def _host(view: RedfishView, host: str) -> Body:
 
 
 def block_processors(view: RedfishView, name: str) -> Body | None:
-    """The processors of a GPU's block."""
+    """Return the processors of a GPU's block."""
     if view.row(name) is None:
         return None
     uri = f"{uris.block(name)}/Processors"
@@ -93,7 +93,7 @@ def block_processors(view: RedfishView, name: str) -> Body | None:
 
 
 def block_processor(view: RedfishView, name: str, device: str) -> Body | None:
-    """The GPU itself."""
+    """Return the GPU itself."""
     row = view.row(name)
     return None if row is None or name != device else processor_body(view, row, f"{uris.block(name)}/Processors/{name}")
 
@@ -104,7 +104,7 @@ def zones(view: RedfishView) -> Body:
 
 
 def zone(view: RedfishView, name: str) -> Body | None:
-    """The one zone."""
+    """Return the one zone."""
     if name != view.name:
         return None
     members = [*view.hosts(), *(row.device for row in view.rows)]

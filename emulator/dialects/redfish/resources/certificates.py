@@ -26,7 +26,7 @@ KINDS = ("PEM", "PEMchain")
 
 
 def service(view: RedfishView) -> Body:
-    """The certificate service."""
+    """Return the certificate service."""
     action: dict[str, Any] = {
         "target": f"{SERVICE}/Actions/{REPLACE}",
         "CertificateType@Redfish.AllowableValues": list(KINDS),
@@ -45,7 +45,7 @@ def service(view: RedfishView) -> Body:
 
 
 def parameters(view: RedfishView) -> Body:
-    """What a signing request takes."""
+    """Return what a signing request takes."""
     texts = [{"Name": name, "Required": name == "CommonName", "DataType": "String"} for name in SUBJECT]
     link = {"Name": "CertificateCollection", "Required": True, "DataType": "Object", "ObjectDataType": "#odata.idRef"}
     algorithm = {
@@ -56,20 +56,20 @@ def parameters(view: RedfishView) -> Body:
 
 
 def locations(view: RedfishView) -> Body:
-    """Where certificates are: at most one."""
+    """Return where certificates are: at most one."""
     found = [] if view.state.certificate is None else [CERTIFICATE]
     return resource("CertificateLocations", LOCATIONS, "Certificates", Links=links(found, "Certificates"))
 
 
 def certificates(view: RedfishView) -> Body | None:
-    """The server's certificate, where TLS is spoken."""
+    """Return the server's certificate, where TLS is spoken."""
     if view.state.certificate is None:
         return None
     return collection("Certificate", CERTIFICATES, "Certificates", [CERTIFICATE])
 
 
 def certificate(view: RedfishView) -> Body | None:
-    """The certificate, without its key."""
+    """Return the certificate, without its key."""
     text = view.state.certificate
     if text is None:
         return None
@@ -117,7 +117,7 @@ def replace(call: RedfishWrite) -> Done:
 
 # Complex: each parameter is refused in another form.
 def request(call: RedfishWrite) -> Done:  # noqa: C901
-    """A signing request for the server's certificate; its key stays here.
+    """Return a signing request for the server's certificate; its key stays here.
 
     Raises RedfishError: 400 for parameters that cannot be used.
     """

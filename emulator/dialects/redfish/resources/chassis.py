@@ -26,12 +26,12 @@ RESETS = ("ForceRestart", "GracefulRestart")
 
 
 def all_chassis(view: RedfishView) -> Body:
-    """The enclosure, and the baseboard in it."""
+    """Return the enclosure, and the baseboard in it."""
     return collection("Chassis", uris.CHASSIS, "Chassis", [uris.chassis(view.name), uris.baseboard(view.name)])
 
 
 def chassis(view: RedfishView, name: str) -> Body | None:
-    """The enclosure, or its baseboard."""
+    """Return the enclosure, or its baseboard."""
     if uris.chassis(name) == uris.baseboard(view.name):
         return _baseboard(view)
     if name != view.name:
@@ -105,7 +105,7 @@ def _baseboard(view: RedfishView) -> Body:
 
 
 def assembly(view: RedfishView, name: str) -> Body | None:
-    """The parts that stay in it, whichever GPUs come and go."""
+    """Return the parts that stay in it, whichever GPUs come and go."""
     index = view.box.spec.index
     known = {
         uris.chassis(view.name): [
@@ -148,12 +148,12 @@ def reset(call: RedfishWrite) -> Done:
 
 
 def processor_uri(view: RedfishView, device: str) -> str:
-    """A GPU as a processor."""
+    """Return a GPU as a processor."""
     return f"{uris.chassis(view.name)}/Processors/{device}"
 
 
 def processors(view: RedfishView, name: str) -> Body | None:
-    """All devices."""
+    """Return all devices."""
     if name != view.name:
         return None
     found = [processor_uri(view, row.device) for row in view.rows]
@@ -161,13 +161,13 @@ def processors(view: RedfishView, name: str) -> Body | None:
 
 
 def processor(view: RedfishView, name: str, device: str) -> Body | None:
-    """One device."""
+    """Return one device."""
     row = view.row(device)
     return None if name != view.name or row is None else processor_body(view, row, processor_uri(view, device))
 
 
 def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
-    """A GPU as a processor, wherever it is shown."""
+    """Return a GPU as a processor, wherever it is shown."""
     spec, profile = view.box.device(row.device), profile_of(view, row.device)
     home = f"{uris.block(row.device)}/Processors/{row.device}" if uri.startswith(uris.CHASSIS) else uri
     facts: dict[str, Any] = {}
@@ -216,7 +216,7 @@ def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
 
 
 def mig_facts(view: RedfishView, device: str, home: str) -> Body:
-    """Whether a model with MIG is in MIG mode, as the management controllers of NVIDIA's baseboards say it
+    """Return whether a model with MIG is in MIG mode, as the management controllers of NVIDIA's baseboards say it
     (``MIGModeEnabled`` of NVIDIA's bmcweb), and where its MIG devices are: DSP8010's partitions of a processor."""
     profile, parts = profile_of(view, device), view.box.telemetry.parts(device)
     if profile is None or not profile.mig_capable:
@@ -226,7 +226,7 @@ def mig_facts(view: RedfishView, device: str, home: str) -> Body:
 
 
 def slot_location(slot: int) -> Body:
-    """Where a board is."""
+    """Return where a board is."""
     return {"PartLocation": {"LocationType": "Slot", "LocationOrdinalValue": slot, "ServiceLabel": str(slot)}}
 
 

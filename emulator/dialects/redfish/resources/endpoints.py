@@ -20,7 +20,7 @@ def endpoints(view: RedfishView) -> Body:
 
 
 def endpoint(view: RedfishView, name: str) -> Body | None:
-    """One endpoint."""
+    """Return one endpoint."""
     for port, host in view.ports.items():
         if name == uris.host_endpoint(port):
             return _host(view, port, host)

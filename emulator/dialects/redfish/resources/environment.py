@@ -21,7 +21,7 @@ from mews.emulator.telemetry.enclosure import FANS, SUPPLIES, SUPPLY_W
 
 
 def environment(view: RedfishView, name: str) -> Body | None:
-    """The chassis' environment."""
+    """Return the chassis' environment."""
     if name != view.name:
         return None
     sensors = {reading.name: reading for reading in readings(view)}
@@ -35,14 +35,14 @@ def environment(view: RedfishView, name: str) -> Body | None:
 
 
 def device_environment(view: RedfishView, name: str, device: str) -> Body | None:
-    """A GPU's environment."""
+    """Return a GPU's environment."""
     if name != view.name or view.row(device) is None:
         return None
     return board_environment(view, device, f"{view.device_uri(device)}/EnvironmentMetrics")
 
 
 def board_environment(view: RedfishView, device: str, uri: str) -> Body:
-    """A board's environment, wherever it is shown."""
+    """Return a board's environment, wherever it is shown."""
     sensors = {reading.name.removeprefix(device): reading for reading in board_readings(view, device)}
     return resource(
         "EnvironmentMetrics",
@@ -56,7 +56,7 @@ def board_environment(view: RedfishView, device: str, uri: str) -> Body:
 
 
 def thermal(view: RedfishView, name: str) -> Body | None:
-    """The fans' subsystem."""
+    """Return the fans' subsystem."""
     uri = f"{uris.chassis(name)}/ThermalSubsystem"
     if name != view.name:
         return None
@@ -67,7 +67,7 @@ def thermal(view: RedfishView, name: str) -> Body | None:
 
 
 def thermal_metrics(view: RedfishView, name: str) -> Body | None:
-    """Every temperature of the chassis."""
+    """Return every temperature of the chassis."""
     if name != view.name:
         return None
     temperatures = [reading for reading in readings(view) if reading.type == "Temperature"]
@@ -87,13 +87,13 @@ def thermal_metrics(view: RedfishView, name: str) -> Body | None:
 
 
 def fans(view: RedfishView, name: str) -> Body | None:
-    """All fans."""
+    """Return all fans."""
     uri = f"{uris.chassis(name)}/ThermalSubsystem/Fans"
     return collection("Fan", uri, "Fans", [f"{uri}/{fan}" for fan in range(1, FANS + 1)]) if name == view.name else None
 
 
 def fan(view: RedfishView, name: str, number: str) -> Body | None:
-    """One fan."""
+    """Return one fan."""
     reading = next((each for each in readings(view) if each.name == f"Fan{number}"), None)
     if name != view.name or reading is None:
         return None
@@ -110,7 +110,7 @@ def fan(view: RedfishView, name: str, number: str) -> Body | None:
 
 
 def power(view: RedfishView, name: str) -> Body | None:
-    """The power supplies' subsystem."""
+    """Return the power supplies' subsystem."""
     uri = f"{uris.chassis(name)}/PowerSubsystem"
     if name != view.name:
         return None
@@ -125,7 +125,7 @@ def power(view: RedfishView, name: str) -> Body | None:
 
 
 def supplies(view: RedfishView, name: str) -> Body | None:
-    """All power supplies."""
+    """Return all power supplies."""
     uri = f"{uris.chassis(name)}/PowerSubsystem/PowerSupplies"
     if name != view.name:
         return None
@@ -133,7 +133,7 @@ def supplies(view: RedfishView, name: str) -> Body | None:
 
 
 def supply(view: RedfishView, name: str, number: str) -> Body | None:
-    """One power supply."""
+    """Return one power supply."""
     if name != view.name or number not in [str(each) for each in range(1, SUPPLIES + 1)]:
         return None
     return resource(

@@ -41,7 +41,7 @@ MOST = 20
 
 
 def service(view: RedfishView) -> Body:
-    """The event service."""
+    """Return the event service."""
     return resource(
         "EventService",
         SERVICE,
@@ -74,13 +74,13 @@ def service(view: RedfishView) -> Body:
 
 
 def subscriptions(view: RedfishView) -> Body:
-    """All destinations."""
+    """Return all destinations."""
     found = [each.uri for each in view.state.hub.subscriptions.values()]
     return collection("EventDestination", uris.SUBSCRIPTIONS, "Subscriptions", found)
 
 
 def subscription(view: RedfishView, name: str) -> Body | None:
-    """One destination."""
+    """Return one destination."""
     found = view.state.hub.subscriptions.get(name)
     if found is None:
         return None
@@ -108,7 +108,7 @@ def subscription(view: RedfishView, name: str) -> Body | None:
 
 
 def subscribe(call: RedfishWrite) -> Done:
-    """One more destination.
+    """Return one more destination.
 
     Raises RedfishError: 400, and 503 where there are too many.
     """
@@ -196,7 +196,7 @@ def _headers(value: Any) -> dict[str, str]:
 
 
 def patch(call: RedfishWrite) -> Done:
-    """Its context, its retry policy."""
+    """Return its context, its retry policy."""
     found = call.state.hub.subscriptions[call.args[0]]
     found.context = call.body.get("Context", found.context)
     found.policy = call.body.get("DeliveryRetryPolicy", found.policy)
@@ -229,12 +229,12 @@ def _suspended(call: RedfishWrite, word: str) -> Done:
 
 
 def sse(view: RedfishView) -> Body:
-    """So much of the stream as routing wants; what it answers is ``stream``'s."""
+    """Return so much of the stream as routing wants; what it answers is ``stream``'s."""
     return {"@odata.id": uris.SSE}
 
 
 def stream(view: RedfishView, request: Request, args: tuple[str, ...]) -> PreparedReply:
-    """A subscription that lasts as long as the connection; ``Last-Event-ID`` says what was heard already.
+    """Return a subscription that lasts as long as the connection; ``Last-Event-ID`` says what was heard already.
 
     Raises RedfishError: 501 for another query than ``$filter``, 400 for a filter that the service's properties do not
     offer.

@@ -20,12 +20,12 @@ SWITCH_RESETS = ("ForceRestart", "GracefulRestart")
 
 
 def fabrics(view: RedfishView) -> Body:
-    """All fabrics: one."""
+    """Return all fabrics: one."""
     return collection("Fabric", f"{uris.ROOT}/Fabrics", "Fabrics", [uris.FABRIC])
 
 
 def fabric(view: RedfishView) -> Body:
-    """The PCIe fabric."""
+    """Return the PCIe fabric."""
     return resource(
         "Fabric",
         uris.FABRIC,
@@ -40,12 +40,12 @@ def fabric(view: RedfishView) -> Body:
 
 
 def switches(view: RedfishView) -> Body:
-    """All switches: one."""
+    """Return all switches: one."""
     return collection("Switch", f"{uris.FABRIC}/Switches", "Switches", [uris.SWITCH])
 
 
 def switch(view: RedfishView) -> Body:
-    """The PCIe switch."""
+    """Return the PCIe switch."""
     return resource(
         "Switch",
         uris.SWITCH,
@@ -73,7 +73,7 @@ def ports(view: RedfishView) -> Body:
 
 
 def port(view: RedfishView, name: str) -> Body | None:
-    """One port of the switch."""
+    """Return one port of the switch."""
     for each, host in view.ports.items():
         if name == uris.upstream(each):
             return _upstream(view, each, host)
@@ -162,7 +162,7 @@ def reset_switch(call: RedfishWrite) -> Done:
 
 
 def reset_port(call: RedfishWrite) -> Done:
-    """One slot's link, or those of all devices of a host port."""
+    """Return one slot's link, or those of all devices of a host port."""
     kind = reset_type(call, "Port.Reset", PORT_RESETS)
     devices = [uris.tail(each["@odata.id"]) for each in call.shown["Links"]["AssociatedEndpoints"]]
     rows = [row for row in call.view.rows if row.device in devices]

@@ -20,14 +20,14 @@ DIMM_MHZ = 4800
 
 
 def _part(name: str, kind: str, count: int) -> int | None:
-    """The number in such a name, if there are so many parts of that kind."""
+    """Return the number in such a name, if there are so many parts of that kind."""
     number = name.removeprefix(kind)
     known = name.startswith(kind) and number.isascii() and number.isdecimal() and str(int(number)) == number
     return int(number) if known and int(number) < count else None
 
 
 def cpu(view: RedfishView, name: str, which: str) -> Body | None:
-    """One socket of a system's host."""
+    """Return one socket of a system's host."""
     host = host_of(view, name)
     spec = view.host(host) if host is not None else None
     number = _part(which, CPU, spec.numa_nodes) if spec is not None else None
@@ -54,17 +54,17 @@ def cpu(view: RedfishView, name: str, which: str) -> Body | None:
 
 
 def any_processor(view: RedfishView, name: str, which: str) -> Body | None:
-    """A system's processor, be it a GPU or one of its host's own."""
+    """Return a system's processor, be it a GPU or one of its host's own."""
     return processor(view, name, which) or cpu(view, name, which)
 
 
 def cpu_environment(view: RedfishView, uri: str, name: str) -> Body:
-    """That of a socket."""
+    """Return that of a socket."""
     return resource("EnvironmentMetrics", uri, f"Environment of {name}", TemperatureCelsius={"Reading": None})
 
 
 def memories(view: RedfishView, name: str) -> Body | None:
-    """The host's modules, then each GPU's memory."""
+    """Return the host's modules, then each GPU's memory."""
     host = host_of(view, name)
     if host is None:
         return None
@@ -75,7 +75,7 @@ def memories(view: RedfishView, name: str) -> Body | None:
 
 
 def memory(view: RedfishView, name: str, which: str) -> Body | None:
-    """One of them."""
+    """Return one of them."""
     host = host_of(view, name)
     if host is None:
         return None
@@ -100,7 +100,7 @@ def memory(view: RedfishView, name: str, which: str) -> Body | None:
 
 
 def _on(view: RedfishView, host: str, device: str) -> GpuProfile | None:
-    """The profile of a device that the host has."""
+    """Return the profile of a device that the host has."""
     row = view.row(device)
     return profile_of(view, device) if row is not None and row in view.of_host(host) else None
 
@@ -124,7 +124,7 @@ def _board(view: RedfishView, uri: str, device: str, profile: GpuProfile) -> Bod
 
 
 def module_metrics(uri: str, which: str) -> Body:
-    """Those of a host's module: nobody measures them."""
+    """Return those of a host's module: nobody measures them."""
     return resource("MemoryMetrics", uri, f"Metrics of {which}", BandwidthPercent=None)
 
 

@@ -13,7 +13,7 @@ GBPS = {1: 2.0, 2: 4.0, 3: 7.877, 4: 15.754, 5: 31.508}
 
 
 def profile_of(view: RedfishView, device: str) -> GpuProfile | None:
-    """The model's profile."""
+    """Return the model's profile."""
     return PROFILES.get(view.box.device(device).model)
 
 
@@ -33,7 +33,7 @@ _STACKED_BITS = 1024
 
 
 def memory_type(profile: GpuProfile) -> str:
-    """The ``MemoryDeviceType`` of a model's memory."""
+    """Return the ``MemoryDeviceType`` of a model's memory."""
     is_stacked = profile.bus_width_bits >= _STACKED_BITS
     return _MEMORY.get((profile.architecture, is_stacked), "HBM" if is_stacked else "GDDR")
 
@@ -46,7 +46,7 @@ def pcie_of(view: RedfishView, device: str) -> tuple[int, float]:
 
 
 def class_of(view: RedfishView, device: str) -> str:
-    """The class code: a display controller, or for what is no GPU a processing accelerator."""
+    """Return the class code: a display controller, or for what is no GPU a processing accelerator."""
     profile = profile_of(view, device)
     if view.box.device(device).kind != "GPU":
         return "0x120000"
@@ -54,7 +54,7 @@ def class_of(view: RedfishView, device: str) -> str:
 
 
 def plain_uuid(uuid: str) -> str | None:
-    """The UUID within ``GPU-…``, if it is one."""
+    """Return the UUID within ``GPU-…``, if it is one."""
     text = uuid.removeprefix("GPU-").lower()
     return text if UUID.fullmatch(text) else None
 
@@ -72,6 +72,6 @@ def ids_of(view: RedfishView, device: str) -> dict[str, str]:
 
 
 def cores_of(profile: GpuProfile, multiprocessors: int) -> int:
-    """What so many of a model's multiprocessors have: 64 cores each on A100 and A30, 128 on all other models with MIG
-    (CUDA C++ Programming Guide, "Compute Capabilities")."""
+    """Return what so many of a model's multiprocessors have: 64 cores each on A100 and A30, 128 on all other models
+    with MIG (CUDA C++ Programming Guide, "Compute Capabilities")."""
     return multiprocessors * (64 if profile.compute_capability == (8, 0) else 128)

@@ -38,20 +38,20 @@ def _of_system(view: RedfishView, owner: tuple[str, ...]) -> Callable[[Record], 
 
 # Complex: counts the functions inside it.
 def _routes(home: str, owns: Owns, *, clears: bool) -> tuple[RedfishRoute, ...]:  # noqa: C901
-    """A log below ``home``, whose path may have an argument of its own."""
+    """Return a log below ``home``, whose path may have an argument of its own."""
 
     def base(owner: tuple[str, ...]) -> str:
         return f"{home.replace('{system}', owner[0]) if owner else home}/LogServices"
 
     def services(view: RedfishView, *owner: str) -> Body | None:
-        """All logs: one."""
+        """Return all logs: one."""
         if owns(view, owner) is None:
             return None
         uri = base(owner)
         return collection("LogService", uri, "Log services", [f"{uri}/{NAME}"]) | {"Description": "All logs"}
 
     def service(view: RedfishView, *owner: str) -> Body | None:
-        """The log of the table."""
+        """Return the log of the table."""
         if owns(view, owner) is None:
             return None
         uri = f"{base(owner)}/{NAME}"
@@ -90,12 +90,12 @@ def _routes(home: str, owns: Owns, *, clears: bool) -> tuple[RedfishRoute, ...]:
         return log[place]
 
     def entry(view: RedfishView, *path: str) -> Body | None:
-        """One entry."""
+        """Return one entry."""
         record = record_of(view, path)
         return None if record is None else _body(record, f"{base(path[:-1])}/{NAME}/Entries")
 
     def attached(view: RedfishView, request: Request, path: tuple[str, ...]) -> PreparedReply:
-        """The chassis' own event behind an entry.
+        """Return the chassis' own event behind an entry.
 
         Raises RedfishError: 404.
         """

@@ -27,12 +27,12 @@ HTTP_PORT, NTP_PORT, SSDP_PORT = 80, 123, 1900
 
 
 def managers(view: RedfishView) -> Body:
-    """All managers: one."""
+    """Return all managers: one."""
     return collection("Manager", URI, "Managers", [uris.MANAGER])
 
 
 def manager(view: RedfishView) -> Body:
-    """The management processor."""
+    """Return the management processor."""
     return resource(
         "Manager",
         uris.MANAGER,
@@ -70,7 +70,7 @@ def reset(call: RedfishWrite) -> Done:
 
 
 def protocol(view: RedfishView) -> Body:
-    """Which protocols it speaks."""
+    """Return which protocols it speaks."""
     tls = view.state.certificate is not None
     listens, found = view.state.settings.port, view.state.settings.discovery
     port = {} if listens is None else {"Port": listens()}
@@ -104,13 +104,13 @@ def _names(view: RedfishView) -> Body:
 
 
 def interfaces(view: RedfishView) -> Body:
-    """The management processor's network interfaces: one."""
+    """Return the management processor's network interfaces: one."""
     return collection("EthernetInterface", ETHERNET, "Network interfaces", [f"{ETHERNET}/{PORT}"])
 
 
 def interface(view: RedfishView, name: str) -> Body | None:
-    """The interface that the service is reached by. Its MAC address is a locally administered one of the chassis' own;
-    its addresses are the machine's: a PATCH may repeat them and cannot change them."""
+    """Return the interface that the service is reached by. Its MAC address is a locally administered one of the
+    chassis' own; its addresses are the machine's: a PATCH may repeat them and cannot change them."""
     if name != PORT:
         return None
     digits = view.state.uuid.replace("-", "")[:10]

@@ -67,7 +67,7 @@ def used_percent(shown: GpuReading) -> float:
 
 
 def environment(view: RedfishView, device: str, uri: str) -> Body:
-    """Of a board, or of a socket of a host."""
+    """Return that of a board, or of a socket of a host."""
     return cpu_environment(view, uri, device) if view.row(device) is None else board_environment(view, device, uri)
 
 

@@ -41,7 +41,7 @@ def _body(view: RedfishView, gpu: Body, device: str, part: BoardPart) -> Body:
 
 
 def _processor_metrics(view: RedfishView, device: str, part: BoardPart, uri: str) -> Body:
-    """The load of a part's GPU instance, and the clock that all of the board has."""
+    """Return the load of a part's GPU instance, and the clock that all of the board has."""
     shown = gpu_reading(view, device)
     busy = part.busy_percent(shown.utilization_percent, shown.processes)
     clock = shown.sm_clock_mhz
@@ -49,7 +49,7 @@ def _processor_metrics(view: RedfishView, device: str, part: BoardPart, uri: str
 
 
 def _memory_metrics(view: RedfishView, device: str, part: BoardPart, uri: str) -> Body:
-    """How full a part's memory is, which it shares with the others of its GPU instance."""
+    """Return how full a part's memory is, which it shares with the others of its GPU instance."""
     shown = gpu_reading(view, device)
     filled = round(100 * part.used_mib(shown.processes) / part.memory_mib, 2)
     return resource(

@@ -17,7 +17,7 @@ EMPTY = "EmptySlot"
 
 
 def _names(view: RedfishView) -> list[str]:
-    """The device in each slot, or a name for the empty slot."""
+    """Return the device in each slot, or a name for the empty slot."""
     at = {slot: device for device, slot in view.state.slots.items()}
     there = {row.device for row in view.rows}
     slots = range(1, view.box.spec.slots + 1)
@@ -25,7 +25,7 @@ def _names(view: RedfishView) -> list[str]:
 
 
 def devices(view: RedfishView, name: str) -> Body | None:
-    """All slots."""
+    """Return all slots."""
     if name != view.name:
         return None
     found = [view.device_uri(each) for each in _names(view)]
@@ -33,7 +33,7 @@ def devices(view: RedfishView, name: str) -> Body | None:
 
 
 def device(view: RedfishView, name: str, device: str) -> Body | None:
-    """One slot's."""
+    """Return one slot's."""
     if name != view.name:
         return None
     row = view.row(device)
@@ -102,7 +102,7 @@ def _present(view: RedfishView, row: DeviceRow) -> Body:
 
 
 def functions(view: RedfishView, name: str, device: str) -> Body | None:
-    """A device's functions: one."""
+    """Return a device's functions: one."""
     if name != view.name or view.row(device) is None:
         return None
     uri = f"{view.device_uri(device)}/PCIeFunctions"

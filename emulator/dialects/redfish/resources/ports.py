@@ -28,7 +28,7 @@ Owned = Callable[[RedfishView, str, str], Body | None]
 
 
 def _moved(view: RedfishView, name: str) -> int:
-    """Bytes in each direction over a port of the switch."""
+    """Return bytes in each direction over a port of the switch."""
     telemetry, at_ns = view.box.telemetry, ns(view.now_s)
     device = next((row.device for row in view.rows if uris.downstream(view.slot(row.device)) == name), None)
     if device is not None:
@@ -38,7 +38,7 @@ def _moved(view: RedfishView, name: str) -> int:
 
 
 def _metrics(view: RedfishView, uri: str, switch_port: str) -> Body:
-    """Of one end of the link of that port of the switch."""
+    """Return that of one end of the link of that port of the switch."""
     moved = _moved(view, switch_port)
     device = next((row.device for row in view.rows if uris.downstream(view.slot(row.device)) == switch_port), None)
     replays = view.box.telemetry.gpu(device).counters.pcie_replays if device is not None else None
@@ -48,12 +48,12 @@ def _metrics(view: RedfishView, uri: str, switch_port: str) -> Body:
 
 
 def switch_metrics(view: RedfishView, name: str) -> Body | None:
-    """What goes over a port of the switch."""
+    """Return what goes over a port of the switch."""
     return None if port(view, name) is None else _metrics(view, f"{uris.switch_port(name)}/{METRICS}", name)
 
 
 def _ends(view: RedfishView, owner: str, which: str, found: Body) -> Sequence[tuple[str, str]]:
-    """The ports of a processor: name -> that port of the switch."""
+    """Return the ports of a processor: name -> that port of the switch."""
     row = view.row(which)
     if row is not None:
         return ((GPU_PORT, uris.downstream(view.slot(row.device))),)
@@ -66,7 +66,7 @@ def _ends(view: RedfishView, owner: str, which: str, found: Body) -> Sequence[tu
 
 def _routes(home: str, owned: Owned) -> tuple[RedfishRoute, ...]:
     def all_ports(view: RedfishView, owner: str, which: str) -> Body | None:
-        """The ports of a processor."""
+        """Return the ports of a processor."""
         found = owned(view, owner, which)
         if found is None:
             return None
@@ -75,7 +75,7 @@ def _routes(home: str, owned: Owned) -> tuple[RedfishRoute, ...]:
         return collection("Port", uri, "Ports", [f"{uri}/{name}" for name in names])
 
     def one_port(view: RedfishView, owner: str, which: str, name: str) -> Body | None:
-        """One of them: the other end of a port of the switch."""
+        """Return one of them: the other end of a port of the switch."""
         found = owned(view, owner, which)
         across = None if found is None else dict(_ends(view, owner, which, found)).get(name)
         other = None if across is None else port(view, across)
@@ -94,7 +94,7 @@ def _routes(home: str, owned: Owned) -> tuple[RedfishRoute, ...]:
         )
 
     def metrics(view: RedfishView, owner: str, which: str, name: str) -> Body | None:
-        """What goes over it."""
+        """Return what goes over it."""
         found = owned(view, owner, which)
         across = None if found is None else dict(_ends(view, owner, which, found)).get(name)
         if found is None or across is None:

@@ -37,13 +37,13 @@ class HostPower(Struct):
 
 
 def power_of(view: RedfishView, host: str) -> HostPower:
-    """That of a host; nobody has touched it: on."""
+    """Return that of a host; nobody has touched it: on."""
     power: HostPower = view.state.power.setdefault(host, HostPower())
     return power
 
 
 def power_body(view: RedfishView, host: str) -> Body:
-    """The properties of a system that tell of it."""
+    """Return the properties of a system that tell of it."""
     power = power_of(view, host)
     return {
         "PowerState": power.state,
@@ -57,7 +57,7 @@ def power_body(view: RedfishView, host: str) -> Body:
 
 
 def reset_action(uri: str) -> Body:
-    """The action as a system shows it."""
+    """Return the action as a system shows it."""
     return {f"#{RESET}": allowable(f"{uri}/Actions/{RESET}", RESETS)}
 
 

@@ -20,12 +20,12 @@ _PLACE = re.compile(r"\{(\d+)\}")
 
 
 def registries(view: RedfishView) -> Body:
-    """All registries."""
+    """Return all registries."""
     return collection("MessageRegistryFile", URI, "Registries", [f"{URI}/{name}" for name in REGISTRIES])
 
 
 def registry(view: RedfishView, name: str) -> Body | None:
-    """Where one registry is: here, and where all of it is published."""
+    """Return where one registry is: here, and where all of it is published."""
     if name not in REGISTRIES:
         return None
     version = REGISTRIES[name]
@@ -41,7 +41,7 @@ def registry(view: RedfishView, name: str) -> Body | None:
 
 
 def messages(view: RedfishView, name: str, file: str) -> Body | None:
-    """The registry itself."""
+    """Return the registry itself."""
     if name not in REGISTRIES or file != _file(name):
         return None
     return {

@@ -12,12 +12,12 @@ from mews.emulator.dialects.redfish.route import RedfishWrite
 
 
 def allowable(target: str, kinds: Sequence[str]) -> dict[str, Any]:
-    """An action ``Reset`` with the types that it takes."""
+    """Return an action ``Reset`` with the types that it takes."""
     return {"target": target, "ResetType@Redfish.AllowableValues": list(kinds)}
 
 
 def reset_type(call: RedfishWrite, action: str, kinds: Sequence[str]) -> str:
-    """The type that is asked for, the first where none is.
+    """Return the type that is asked for, the first where none is.
 
     Raises RedfishError: 400.
     """

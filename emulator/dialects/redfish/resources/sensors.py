@@ -33,17 +33,17 @@ class Reading(Struct, frozen=True):
 
 
 def gpu_reading(view: RedfishView, device: str) -> GpuReading:
-    """A board's telemetry at the time of the look."""
+    """Return a board's telemetry at the time of the look."""
     return view.box.telemetry.reading(device, view.now_s)
 
 
 def total_watts(view: RedfishView) -> float:
-    """The whole chassis."""
+    """Return the whole chassis."""
     return enclosure.chassis_w(sum(gpu_reading(view, row.device).power_mw for row in view.rows))
 
 
 def readings(view: RedfishView) -> Iterator[Reading]:
-    """All sensors of the chassis."""
+    """Yield all sensors of the chassis."""
     home = uris.chassis(view.name)
     yield Reading("Inlet", "Temperature", "Cel", enclosure.inlet_c(view.now_s), "Intake", home, INLET_C)
     yield Reading("TotalPower", "Power", "W", total_watts(view), "Chassis", home)
@@ -55,7 +55,7 @@ def readings(view: RedfishView) -> Iterator[Reading]:
 
 
 def board_readings(view: RedfishView, device: str) -> Iterator[Reading]:
-    """The sensors of one board."""
+    """Yield the sensors of one board."""
     shown, about = gpu_reading(view, device), view.device_uri(device)
     profile = profile_of(view, device)
     heat = power = dict[str, float]()
@@ -74,17 +74,17 @@ DIGITS = {"EnergykWh": 9, "EnergyJoules": WATT_DIGITS, "Power": WATT_DIGITS}
 
 
 def shown_value(reading: Reading) -> float:
-    """A sensor's value as every resource shows it."""
+    """Return a sensor's value as every resource shows it."""
     return round(reading.value, DIGITS.get(reading.type, 2))
 
 
 def uri_of(view: RedfishView, name: str) -> str:
-    """Where a sensor is."""
+    """Return where a sensor is."""
     return f"{uris.chassis(view.name)}/Sensors/{name}"
 
 
 def sensors(view: RedfishView, name: str) -> Body | None:
-    """All sensors."""
+    """Return all sensors."""
     if name != view.name:
         return None
     found = [uri_of(view, reading.name) for reading in readings(view)]
@@ -92,7 +92,7 @@ def sensors(view: RedfishView, name: str) -> Body | None:
 
 
 def one_reading(view: RedfishView, which: str) -> Reading | None:
-    """The sensor of that name. A board's are looked up alone: with thousands of boards the others cost more."""
+    """Return the sensor of that name. A board's are looked up alone: with thousands of boards the others cost more."""
     for suffix in (TEMPERATURE, POWER, ENERGY, ENERGY_J):
         device = which.removesuffix(suffix)
         if device != which and view.row(device) is not None:
@@ -101,7 +101,7 @@ def one_reading(view: RedfishView, which: str) -> Reading | None:
 
 
 def sensor(view: RedfishView, name: str, which: str) -> Body | None:
-    """One sensor."""
+    """Return one sensor."""
     reading = one_reading(view, which)
     if name != view.name or reading is None:
         return None
@@ -120,7 +120,7 @@ def sensor(view: RedfishView, name: str, which: str) -> Body | None:
 
 
 def health(reading: Reading) -> str:
-    """What its thresholds say of a value."""
+    """Return what its thresholds say of a value."""
     beyond = [
         name
         for name, bound in reading.thresholds.items()
@@ -138,7 +138,7 @@ def _thresholds(reading: Reading) -> Body:
 
 
 def excerpt(view: RedfishView, reading: Reading) -> Body:
-    """A sensor's value as other resources show it."""
+    """Return a sensor's value as other resources show it."""
     return {"DataSourceUri": uri_of(view, reading.name), "Reading": shown_value(reading)}
 
 

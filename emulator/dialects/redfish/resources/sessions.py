@@ -14,7 +14,7 @@ SERVICE = f"{uris.ROOT}/SessionService"
 
 
 def service(view: RedfishView) -> Body:
-    """The session service."""
+    """Return the session service."""
     return resource(
         "SessionService",
         SERVICE,
@@ -27,13 +27,13 @@ def service(view: RedfishView) -> Body:
 
 
 def patch_service(call: RedfishWrite) -> Done:
-    """How long a session lives that nobody uses."""
+    """Return how long a session lives that nobody uses."""
     call.state.accounts.session_timeout_s = call.body["SessionTimeout"]
     return Done()
 
 
 def sessions(view: RedfishView) -> Body:
-    """All sessions."""
+    """Return all sessions."""
     accounts = view.state.accounts
     accounts.expire(view.now_s)
     return collection(
@@ -42,7 +42,7 @@ def sessions(view: RedfishView) -> Body:
 
 
 def session(view: RedfishView, name: str) -> Body | None:
-    """One session."""
+    """Return one session."""
     view.state.accounts.expire(view.now_s)
     found = view.state.accounts.session_by_id(name)
     return None if found is None else _body(view, found)

@@ -25,24 +25,24 @@ NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]{0,63}")
 
 
 def systems(view: RedfishView) -> Body:
-    """The hosts, then what was composed."""
+    """Return the hosts, then what was composed."""
     names = [*view.hosts(), *view.state.composed]
     return collection("ComputerSystem", uris.SYSTEMS, "Systems", [uris.system(name) for name in names])
 
 
 def host_of(view: RedfishView, name: str) -> str | None:
-    """The host behind a system; None if there is no such system."""
+    """Return the host behind a system; None if there is no such system."""
     host = view.state.composed.get(name, name)
     return host if host in view.hosts() else None
 
 
 def blocks_of(view: RedfishView, host: str) -> list[str]:
-    """The URIs of the blocks that a host has: its own and its devices'."""
+    """Return the URIs of the blocks that a host has: its own and its devices'."""
     return [uris.block(host), *(uris.block(row.device) for row in view.of_host(host))]
 
 
 def system(view: RedfishView, name: str) -> Body | None:
-    """A host, or a system composed of one and of GPUs."""
+    """Return a host, or a system composed of one and of GPUs."""
     host = host_of(view, name)
     if host is None:
         return None
@@ -76,7 +76,7 @@ def system(view: RedfishView, name: str) -> Body | None:
 
 
 def patch_system(call: RedfishWrite) -> Done:
-    """Its tag, and from what its host starts."""
+    """Return its tag, and from what its host starts."""
     changes = dict(call.body)
     if "Boot" in changes:
         set_boot(call, _host(call))
@@ -92,7 +92,7 @@ def reset_system(call: RedfishWrite) -> Done:
 
 
 def processors(view: RedfishView, name: str) -> Body | None:
-    """The sockets of a system's host, and its GPUs."""
+    """Return the sockets of a system's host, and its GPUs."""
     host = host_of(view, name)
     if host is None:
         return None
@@ -103,7 +103,7 @@ def processors(view: RedfishView, name: str) -> Body | None:
 
 
 def processor(view: RedfishView, name: str, device: str) -> Body | None:
-    """A GPU of a system."""
+    """Return a GPU of a system."""
     host, row = host_of(view, name), view.row(device)
     if host is None or row is None or row not in view.of_host(host):
         return None
@@ -143,7 +143,7 @@ def compose(call: RedfishWrite) -> Started | Done:
 
 
 def _blocks(call: RedfishWrite) -> tuple[str | None, list[DeviceRow]]:
-    """The host and the devices of the blocks that a body links to."""
+    """Return the host and the devices of the blocks that a body links to."""
     for name in call.body:
         if name not in ("Name", "Links", "Description"):
             raise fail(400, "PropertyUnknown", name, about=(f"#/{name}",))

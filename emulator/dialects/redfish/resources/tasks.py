@@ -18,7 +18,7 @@ SERVICE = f"{uris.ROOT}/TaskService"
 
 
 def service(view: RedfishView) -> Body:
-    """The task service."""
+    """Return the task service."""
     return resource(
         "TaskService",
         SERVICE,
@@ -33,12 +33,12 @@ def service(view: RedfishView) -> Body:
 
 
 def tasks(view: RedfishView) -> Body:
-    """All tasks that are kept."""
+    """Return all tasks that are kept."""
     return collection("Task", uris.TASKS, "Tasks", [f"{uris.TASKS}/{name}" for name in view.state.tasks.tasks])
 
 
 def task(view: RedfishView, name: str) -> Body | None:
-    """One task."""
+    """Return one task."""
     found = view.state.tasks.tasks.get(name)
     return None if found is None else _body(view, found)
 
@@ -94,7 +94,7 @@ def delete(call: RedfishWrite) -> Done:
 
 
 def monitor(view: RedfishView, name: str) -> Body | None:
-    """So much of a monitor as routing wants; what it answers is ``watch``'s."""
+    """Return so much of a monitor as routing wants; what it answers is ``watch``'s."""
     return {"@odata.id": f"{uris.MONITORS}/{name}"} if name in view.state.tasks.tasks else None
 
 

@@ -16,7 +16,7 @@ UNITS = {"Temperature": "Cel", "Power": "W", "Rotational": "{rev}/min", "Energyk
 
 
 def service(view: RedfishView) -> Body:
-    """The telemetry service."""
+    """Return the telemetry service."""
     return resource(
         "TelemetryService",
         uris.TELEMETRY,
@@ -32,13 +32,13 @@ def service(view: RedfishView) -> Body:
 
 
 def definitions(view: RedfishView) -> Body:
-    """What is measured."""
+    """Return what is measured."""
     members = [f"{DEFINITIONS}/{name}" for name in UNITS]
     return collection("MetricDefinition", DEFINITIONS, "Metric definitions", members)
 
 
 def definition(view: RedfishView, name: str) -> Body | None:
-    """One metric."""
+    """Return one metric."""
     if name not in UNITS:
         return None
     return resource(
@@ -53,13 +53,13 @@ def definition(view: RedfishView, name: str) -> Body | None:
 
 
 def report_definitions(view: RedfishView) -> Body:
-    """Which reports there are: one."""
+    """Return which reports there are: one."""
     members = [f"{REPORT_DEFINITIONS}/{REPORT}"]
     return collection("MetricReportDefinition", REPORT_DEFINITIONS, "Report definitions", members)
 
 
 def report_definition(view: RedfishView) -> Body:
-    """What the report holds."""
+    """Return what the report holds."""
     metrics = [
         {"MetricId": reading.name, "MetricProperties": [f"{uri_of(view, reading.name)}#/Reading"]}
         for reading in readings(view)
@@ -79,12 +79,12 @@ def report_definition(view: RedfishView) -> Body:
 
 
 def reports(view: RedfishView) -> Body:
-    """All reports: one."""
+    """Return all reports: one."""
     return collection("MetricReport", REPORTS, "Metric reports", [f"{REPORTS}/{REPORT}"])
 
 
 def report(view: RedfishView) -> Body:
-    """All sensors' readings, just now."""
+    """Return all sensors' readings, just now."""
     values = [
         {
             "MetricId": reading.name,

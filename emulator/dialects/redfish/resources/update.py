@@ -21,7 +21,7 @@ SERVICE = "RedfishService"
 
 
 def service(view: RedfishView) -> Body:
-    """The update service; nothing can be updated."""
+    """Return the update service; nothing can be updated."""
     return resource(
         "UpdateService",
         uris.UPDATE,
@@ -36,13 +36,13 @@ def service(view: RedfishView) -> Body:
 
 
 def inventory(view: RedfishView) -> Body:
-    """The management processor's and the switch's firmware, and each GPU's VBIOS where it is known."""
+    """Return the management processor's and the switch's firmware, and each GPU's VBIOS where it is known."""
     names = ["BMC", "Switch1", *(row.device for row in view.rows if profile_of(view, row.device))]
     return collection("SoftwareInventory", FIRMWARE, "Firmware", [f"{FIRMWARE}/{name}" for name in names])
 
 
 def firmware(view: RedfishView, name: str) -> Body | None:
-    """One image."""
+    """Return one image."""
     row = view.row(name)
     profile = profile_of(view, name) if row else None
     known = {"BMC": (uris.MANAGER, "1.0.0", MAKER), "Switch1": (uris.SWITCH, "1.0.0", MAKER)}
@@ -55,12 +55,12 @@ def firmware(view: RedfishView, name: str) -> Body | None:
 
 
 def software(view: RedfishView) -> Body:
-    """What runs beside firmware: this service."""
+    """Return what runs beside firmware: this service."""
     return collection("SoftwareInventory", SOFTWARE, "Software", [f"{SOFTWARE}/{SERVICE}"])
 
 
 def program(view: RedfishView, name: str) -> Body | None:
-    """The service, by its version."""
+    """Return the service, by its version."""
     if name != SERVICE:
         return None
     return _image(f"{SOFTWARE}/{SERVICE}", "Redfish service", __version__, "Mews", uris.MANAGER)
@@ -89,7 +89,7 @@ def push(call: RedfishWrite) -> Done:
 
 
 def push_target(view: RedfishView) -> Body:
-    """So much of the place for images as routing wants."""
+    """Return so much of the place for images as routing wants."""
     return {"@odata.id": PUSH}
 
 

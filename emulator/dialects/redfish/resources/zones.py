@@ -23,12 +23,12 @@ ADD, REMOVE = "Zone.AddEndpoint", "Zone.RemoveEndpoint"
 
 
 def zones(view: RedfishView) -> Body:
-    """One zone per host port."""
+    """Return one zone per host port."""
     return collection("Zone", URI, "Zones", [uris.zone(port) for port in view.ports])
 
 
 def zone(view: RedfishView, port: str) -> Body | None:
-    """The zone of a host port: the port's endpoint first, then its devices'."""
+    """Return the zone of a host port: the port's endpoint first, then its devices'."""
     if port not in view.ports:
         return None
     uri, names = uris.zone(port), [uris.host_endpoint(port), *(row.device for row in view.on(port) if row.link)]
@@ -65,7 +65,7 @@ def remove_endpoint(call: RedfishWrite) -> Started:
 
 
 def _asked(call: RedfishWrite, action: str) -> DeviceRow:
-    """The device that an action names; tags given as parameters must be the current ones.
+    """Return the device that an action names; tags given as parameters must be the current ones.
 
     Raises RedfishError: 400, 404, 428 (the rule of both actions' ETag parameters).
     """
@@ -94,7 +94,7 @@ def _same_tag(call: RedfishWrite, action: str, name: str, shown: Mapping[str, An
 
 
 def _device(call: RedfishWrite, uri: str) -> DeviceRow:
-    """The row of a device's endpoint."""
+    """Return the row of a device's endpoint."""
     name = uris.tail(uri)
     row = call.view.row(name) if uri == uris.endpoint(name) else None
     if row is not None:
@@ -108,7 +108,7 @@ def _device(call: RedfishWrite, uri: str) -> DeviceRow:
 
 
 def patch_rules(view: RedfishView) -> Rules:
-    """The one property that may be written, wherever the settings have it."""
+    """Return the one property that may be written, wherever the settings have it."""
     settings = view.state.settings
     rules: Any = patching.links(settings.zone_patch_key)
     for name in reversed(settings.zone_patch):

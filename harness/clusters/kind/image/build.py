@@ -32,7 +32,7 @@ _PROBE = "import platform, sys; print(f'{sys.version_info[0]}.{sys.version_info[
 
 
 def component_image(base: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The tag of the image, built if it is not there yet; the environment may name another. What it starts bears
+    """Return the tag of the image, built if it is not there yet; the environment may name another. What it starts bears
     ``env``, so that it can be found and ended.
 
     Raises RequirementError for a base image that is not there, for wheels that cannot be had, and for what Docker
@@ -74,7 +74,7 @@ def _base_identity(base: str) -> str:
 
 
 def _digest(identity: str) -> str:
-    """Of the base, the recipe and every file of the package."""
+    """Return that of the base, the recipe and every file of the package."""
     digest = hashlib.sha256(identity.encode())
     for name in ("Dockerfile", "requirements.txt"):
         digest.update(_DATA.joinpath(name).read_bytes())
@@ -84,7 +84,7 @@ def _digest(identity: str) -> str:
 
 
 def _wheels(version: str, machine: str, env: Mapping[str, str]) -> Path:
-    """A folder of wheels for that Python, kept in the user's cache.
+    """Return a folder of wheels for that Python, kept in the user's cache.
 
     Raises RequirementError.
     """

@@ -47,7 +47,7 @@ class AccountTokens:
         return self._signer
 
     def configuration(self, url: str) -> Mapping[str, Any]:
-        """How strangers check tokens (OpenID Connect Discovery 1.0)."""
+        """Return how strangers check tokens (OpenID Connect Discovery 1.0)."""
         return {
             "issuer": AUDIENCE,
             "jwks_uri": f"{url}/openid/v1/jwks",
@@ -57,11 +57,11 @@ class AccountTokens:
         }
 
     def public_keys(self) -> Mapping[str, Any]:
-        """The keys that tokens are signed with, as a JWK set."""
+        """Return the keys that tokens are signed with, as a JWK set."""
         return {"keys": [self._key.public()]}
 
     def issue(self, account: Mapping[str, Any], audiences: list[str], lifetime_s: int, bound: Mapping[str, Any]) -> str:
-        """A token for an account, ``bound`` to ``{kind: {name, uid}}`` or to nothing."""
+        """Return a token for an account, ``bound`` to ``{kind: {name, uid}}`` or to nothing."""
         metadata, now_s = account["metadata"], int(self._store.now())
         named = {kind.lower(): reference for kind, reference in bound.items()}
         about = {"serviceaccount": {"name": metadata["name"], "uid": metadata["uid"]}, **named}
@@ -80,7 +80,7 @@ class AccountTokens:
         return f"{text}.{_coded(self._key.sign(text.encode()))}"
 
     def _checked(self, token: str) -> dict[str, Any] | None:
-        """What a token claims, if it is signed here; remembered, since a client shows its own every time."""
+        """Return what a token claims, if it is signed here; remembered, since a client shows its own every time."""
         known = self._claims.get(token)
         if known is None:
             text, dot, signature = token.rpartition(".")
@@ -93,7 +93,7 @@ class AccountTokens:
         return known
 
     def audiences(self, token: str, wanted: Sequence[str]) -> list[str]:
-        """For which of the wanted ones a token is; none for a strange one.
+        """Return them for which of the wanted ones a token is; none for a strange one.
 
         Raises WrongAudienceError for a token that is for others.
         """
@@ -108,8 +108,8 @@ class AccountTokens:
         return found
 
     def owner(self, token: str) -> User | None:
-        """Whose token that is; None for a strange or expired one, once its account or what it is bound to is gone.
-        For whom it is must have been looked at before."""
+        """Return whose token that is; None for a strange or expired one, once its account or what it is bound to is
+        gone. For whom it is must have been looked at before."""
         claims = self._checked(token)
         if claims is None:
             return None
@@ -142,7 +142,7 @@ def _coded(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """What base64 says; nothing for what is none."""
+    """Return what base64 says; nothing for what is none."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -150,7 +150,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _claims(text: str) -> dict[str, Any]:
-    """What the server itself has signed.
+    """Return what the server itself has signed.
 
     Raises ValueError for anything else, which cannot bear its signature.
     """

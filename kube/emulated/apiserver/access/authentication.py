@@ -42,7 +42,7 @@ class Authenticator:
         self._authorizer = authorizer
 
     def user_of(self, headers: Headers) -> User:
-        """The user, also the one whose part another plays.
+        """Return the user, also the one whose part another plays.
 
         Raises ``UnauthorizedError`` for a token that is not known, ``ForbiddenError`` for an impersonation that is not
         allowed.
@@ -68,8 +68,8 @@ class Authenticator:
         return ANONYMOUS
 
     def reviewed(self, token: str, audiences: Sequence[str]) -> tuple[User | None, list[str]]:
-        """The user whose token that is, and for which of these audiences it is ([]: for the API). The administrators'
-        are for the API.
+        """Return the user whose token that is, and for which of these audiences it is ([]: for the API). The
+        administrators' are for the API.
 
         Raises WrongAudienceError.
         """
@@ -81,7 +81,7 @@ class Authenticator:
         return self.accounts.owner(token), fitting
 
     def owner_of(self, token: str) -> User | None:
-        """The user whose token for the API that is, if it is known."""
+        """Return the user whose token for the API that is, if it is known."""
         try:
             return self.reviewed(token, ())[0]
         except WrongAudienceError:
@@ -100,7 +100,7 @@ class ImpersonationError(Exception):
 
 
 def _impersonated(headers: Headers) -> User | None:
-    """Who is to be impersonated; 500 in plain words for groups without a user, as upstream."""
+    """Return who is to be impersonated; 500 in plain words for groups without a user, as upstream."""
     name, uid = headers.get("Impersonate-User", ""), headers.get("Impersonate-Uid", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))
     extra: dict[str, tuple[str, ...]] = {}
@@ -134,7 +134,7 @@ def _asked(played: User) -> list[Attributes]:
 
 
 def _whole(played: User) -> User:
-    """With the groups that everybody of the sort has."""
+    """Return it with the groups that everybody of the sort has."""
     account = account_of(played.name)
     groups = played.groups or (account_groups(account[0]) if account else ())
     everybody = UNAUTHENTICATED if played.name == ANONYMOUS.name else AUTHENTICATED

@@ -88,7 +88,7 @@ class Authorizer:
         return AccessDecision(False, f"RBAC: {lacking[0] if len(lacking) == 1 else '[' + ', '.join(lacking) + ']'}")
 
     def rules_of(self, user: User, namespace: str) -> list[Rule]:
-        """All that a user may do in a namespace, rule by rule."""
+        """Return all that a user may do in a namespace, rule by rule."""
         return [rule for _reason, rules in self._granted(user, namespace, []) for rule in rules]
 
     def _granted(self, user: User, namespace: str, lacking: list[str]) -> Iterator[tuple[str, list[Rule]]]:
@@ -112,7 +112,7 @@ class Authorizer:
                 yield f'{resource.kind} "{name}" of {role} to {_shown(subject, place)}', rules
 
     def rules_of_role(self, reference: Mapping[str, str], namespace: str) -> list[Rule] | None:
-        """What the role of a binding's ``roleRef`` allows, None when there is no such role."""
+        """Return what the role of a binding's ``roleRef`` allows, None when there is no such role."""
         cluster = reference["kind"] == "ClusterRole"
         kind = self._store.kinds.of(CLUSTER_ROLES if cluster else ROLES)
         role = self._store.find(kind, "" if cluster else namespace, reference["name"])

@@ -24,7 +24,7 @@ _SERVER = WriteRequest(User("system:apiserver", (MASTERS, AUTHENTICATED)), "kube
 
 
 def trust(authority: str, front: Certificates | None) -> dict[str, str]:
-    """The ConfigMap's data; nothing where the API server has no certificates."""
+    """Return the ConfigMap's data; nothing where the API server has no certificates."""
     data = {"client-ca-file": authority} if authority else {}
     if front is None:
         return data

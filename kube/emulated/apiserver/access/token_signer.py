@@ -26,18 +26,18 @@ class TokenSigner:
         """The key's ID: the hash of the public key, as kube-apiserver names it."""
 
     def public(self) -> Mapping[str, str]:
-        """As a JWK."""
+        """Return them as a JWK."""
         numbers = self._key.public_key().public_numbers()
         point = {"x": _coded(numbers.x.to_bytes(_HALF, "big")), "y": _coded(numbers.y.to_bytes(_HALF, "big"))}
         return {"use": "sig", "kty": "EC", "kid": self.name, "crv": "P-256", "alg": "ES256", **point}
 
     def sign(self, text: bytes) -> bytes:
-        """The signature."""
+        """Return the signature."""
         first, second = decode_dss_signature(self._key.sign(text, ec.ECDSA(hashes.SHA256())))
         return first.to_bytes(_HALF, "big") + second.to_bytes(_HALF, "big")
 
     def signed(self, text: bytes, signature: bytes) -> bool:
-        """Whether that is this key's signature."""
+        """Return whether that is this key's signature."""
         if len(signature) != 2 * _HALF:
             return False
         first, second = (int.from_bytes(half, "big") for half in (signature[:_HALF], signature[_HALF:]))

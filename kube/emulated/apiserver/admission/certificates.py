@@ -20,7 +20,7 @@ _ORGANIZATION = bytes.fromhex("060355040a")
 
 
 def _may(store: Store, attributes: AdmissionAttributes, verb: str, signer: str) -> bool:
-    """Whether the user may do that for a signer, by its name or by its domain."""
+    """Return whether the user may do that for a signer, by its name or by its domain."""
     domain = signer.partition("/")[0]
     authorizer = Authorizer(store)
     return any(
@@ -78,7 +78,7 @@ SUBJECT_RESTRICTION = AdmissionPlugin(
 
 
 def organizations(request: str) -> list[str]:
-    """The organizations in a certificate request's subject (base64 of PEM); none for what cannot be read."""
+    """Return the organizations in a certificate request's subject (base64 of PEM); none for what cannot be read."""
     try:
         pem = base64.b64decode(request).decode("ascii")
         body = "".join(line for line in pem.splitlines() if line and not line.startswith("-----"))

@@ -103,5 +103,5 @@ class AdmissionChain:
 
 @cache
 def _built_in(_plugins: tuple[AdmissionPlugin, ...]) -> dict[_Key, tuple[Kind, _Phases]]:
-    """What is known of built-in kinds: the same in every chain of those plugins."""
+    """Return what is known of built-in kinds: the same in every chain of those plugins."""
     return {}

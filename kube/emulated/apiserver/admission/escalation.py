@@ -68,13 +68,13 @@ def _check(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _compared(obj: Object) -> Object:
-    """The object without what the garbage collector changes so that it may go: that asks for no rights."""
+    """Return the object without what the garbage collector changes so that it may go: that asks for no rights."""
     metadata = {name: value for name, value in obj["metadata"].items() if name not in _COLLECTORS}
     return {**obj, "metadata": metadata}
 
 
 def _escalation(attributes: AdmissionAttributes) -> Attributes:
-    """The question whether the user may escalate; a new object has no name yet that a rule could have."""
+    """Return the question whether the user may escalate; a new object has no name yet that a rule could have."""
     name = attributes.name if attributes.operation is AdmissionOperation.UPDATE else ""
     return Attributes("escalate", GROUP, attributes.kind.resource.plural, namespace=attributes.namespace, name=name)
 
@@ -84,7 +84,7 @@ def _is_aggregated(role: Object) -> bool:
 
 
 def _bound(authorizer: Authorizer, attributes: AdmissionAttributes, reference: Mapping[str, str]) -> Sequence[Rule]:
-    """What the role of a binding allows; nothing where the user may bind it anyway. 404 where there is none."""
+    """Return what the role of a binding allows; nothing where the user may bind it anyway. 404 where there is none."""
     role = ROLES if reference.get("kind") == "Role" else CLUSTER_ROLES
     name = reference.get("name", "")
     asked = Attributes("bind", GROUP, role.plural, namespace=attributes.namespace, name=name)
@@ -97,7 +97,7 @@ def _bound(authorizer: Authorizer, attributes: AdmissionAttributes, reference: M
 
 
 def _lacking(owned: Sequence[Rule], granted: Sequence[Rule]) -> list[str]:
-    """The rights among ``granted`` that no rule of ``owned`` covers, as upstream shows them."""
+    """Return the rights among ``granted`` that no rule of ``owned`` covers, as upstream shows them."""
     missing = [part for rule in granted for part in _parts(rule) if not any(_covers(own, part) for own in owned)]
     merged: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     others: list[Rule] = []
@@ -112,7 +112,7 @@ def _lacking(owned: Sequence[Rule], granted: Sequence[Rule]) -> list[str]:
 
 
 def _parts(rule: Rule) -> Iterator[dict[str, list[str]]]:
-    """A rule taken apart: of each part one group, one resource, one verb, one name at most."""
+    """Yield a rule taken apart: of each part one group, one resource, one verb, one name at most."""
     verbs, names = rule.get("verbs") or (), rule.get("resourceNames") or ()
     for group, resource, verb in product(rule.get("apiGroups") or (), rule.get("resources") or (), verbs):
         part = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}

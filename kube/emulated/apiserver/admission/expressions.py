@@ -27,7 +27,7 @@ _OPTIONS = {
 
 
 def shown_as(kind: Kind, obj: Object | None, *, body: bool = False) -> Object | None:
-    """An object as the kind shows it that a rule has met; ``body`` of a subresource is shown as it is."""
+    """Return an object as the kind shows it that a rule has met; ``body`` of a subresource is shown as it is."""
     if obj is None or body:
         return obj
     resource = kind.resource
@@ -35,7 +35,7 @@ def shown_as(kind: Kind, obj: Object | None, *, body: bool = False) -> Object | 
 
 
 def request_of(attributes: AdmissionAttributes, matched: Kind) -> dict[str, Any]:
-    """The request, as AdmissionReview has it, without objects and uid."""
+    """Return the request, as AdmissionReview has it, without objects and uid."""
     asked, found = attributes.kind.resource, matched.resource
     request_kind = attributes.body_kind or (asked.group, asked.version, asked.kind)
     kind = attributes.body_kind or (found.group, found.version, found.kind)
@@ -58,7 +58,7 @@ def request_of(attributes: AdmissionAttributes, matched: Kind) -> dict[str, Any]
 
 
 def options_of(attributes: AdmissionAttributes) -> dict[str, Any] | None:
-    """The options of the request, as its verb has them."""
+    """Return the options of the request, as its verb has them."""
     if attributes.options or attributes.operation not in _OPTIONS:
         return dict(attributes.options) or None
     request = attributes.request
@@ -74,7 +74,7 @@ def _gvk(group: str, version: str, kind: str) -> dict[str, str]:
 
 
 def variables_of(store: Store, attributes: AdmissionAttributes, matched: Kind) -> Variables:
-    """The variables that every expression has: object, oldObject, request, namespaceObject, authorizer."""
+    """Return the variables that every expression has: object, oldObject, request, namespaceObject, authorizer."""
     body = attributes.body_kind is not None
     request = {
         **request_of(attributes, matched),
@@ -135,8 +135,9 @@ class ExpressionBudget:
         self._left -= steps
 
     def variable(self, name: str, make: Callable[[], tuple[Any, int]]) -> Any:
-        """The value of a variable, made once. It is paid for when the expression that asks for it has its result: a try
-        of the write that finds that result has made none of its variables, and pays for them all the same.
+        """Return the value of a variable, made once. It is paid for when the expression that asks for it has its
+        result: a try of the write that finds that result has made none of its variables, and pays for them all the
+        same.
 
         Raises ``OutOfBudgetError`` as soon as those made cannot be paid for.
         """
@@ -148,7 +149,7 @@ class ExpressionBudget:
         return self._made[name].value
 
     def made(self) -> dict[str, PolicyVariable]:
-        """The variables that are made by now."""
+        """Return the variables that are made by now."""
         return dict(self._made)
 
     def pay(self, made: Mapping[str, PolicyVariable]) -> None:
@@ -164,7 +165,7 @@ class ExpressionBudget:
 
 
 def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
-    """The value of an expression; what goes wrong is a ``CelError`` in admission's words."""
+    """Return the value of an expression; what goes wrong is a ``CelError`` in admission's words."""
     from mews.kube.cel.expressions import program
 
     text = source.strip()
@@ -187,7 +188,7 @@ def evaluated(source: str, known: Variables, budget: ExpressionBudget) -> Any:
 
 
 def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]], budget: ExpressionBudget) -> Variables:
-    """The variables with those that a policy declares, evaluated when first used."""
+    """Return the variables with those that a policy declares, evaluated when first used."""
     if not declared:
         return known
     makers: dict[str, Any] = {}
@@ -213,7 +214,7 @@ def with_variables(known: Variables, declared: Sequence[Mapping[str, Any]], budg
 
 
 def unmet(conditions: Sequence[Mapping[str, Any]], known: Variables) -> bool:
-    """Whether a match condition is false; raises ``CelError`` when none is but one cannot be evaluated."""
+    """Return whether a match condition is false; raises ``CelError`` when none is but one cannot be evaluated."""
     failures, budget = [], ExpressionBudget(CONDITION_STEPS)
     for condition in conditions:
         try:

@@ -97,7 +97,7 @@ def _pod_errors(pod: Object, item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _whole(pod: Object, field: str, amount: Callable[..., Decimal]) -> dict[str, str]:
-    """What a pod asks for or is limited to, of the resources that it or its containers name."""
+    """Return what a pod asks for or is limited to, of the resources that it or its containers name."""
     named = amounts_named(pod, field)
     return {name: total_text(amount(pod, name, parse), text) for name, text in named.items()}
 

@@ -20,7 +20,7 @@ GROUP = "admissionregistration.k8s.io"
 def matched_kind(
     store: Store, attributes: AdmissionAttributes, rules: Sequence[Rule], match_policy: str | None
 ) -> Kind | None:
-    """The kind as which a request meets one of the rules: its own, or by ``Equivalent`` another view of the same
+    """Return the kind as which a request meets one of the rules: its own, or by ``Equivalent`` another view of the same
     objects; None when it meets none."""
     if any(_covers(rule, attributes, attributes.kind) for rule in rules):
         return attributes.kind
@@ -70,7 +70,7 @@ def _is_resource(pattern: str, plural: str, subresource: str) -> bool:
 
 
 def selects(store: Store, attributes: AdmissionAttributes, limits: Mapping[str, Any]) -> bool:
-    """Whether the namespace and the object carry the labels that a policy or webhook asks for."""
+    """Return whether the namespace and the object carry the labels that a policy or webhook asks for."""
     return _namespace_selected(store, attributes, limits.get("namespaceSelector") or {}) and _object_selected(
         attributes, limits.get("objectSelector") or {}
     )
@@ -95,14 +95,14 @@ def _object_selected(attributes: AdmissionAttributes, selector: Mapping[str, Any
 
 
 def namespace_of(store: Store, attributes: AdmissionAttributes) -> Object | None:
-    """The namespace that a request is in; None for cluster-scoped ones."""
+    """Return the namespace that a request is in; None for cluster-scoped ones."""
     if not attributes.kind.resource.namespaced:
         return None
     return store.find(store.kinds.of(NAMESPACES), "", attributes.namespace)
 
 
 def is_configuration(kind: Kind) -> bool:
-    """Whether a kind configures admission itself, which no policy or webhook may touch."""
+    """Return whether a kind configures admission itself, which no policy or webhook may touch."""
     return kind.resource.group == GROUP
 
 
@@ -110,5 +110,5 @@ _REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
 def is_review(kind: Kind) -> bool:
-    """Whether a kind asks who somebody is or what they may do, of which policies are not asked."""
+    """Return whether a kind asks who somebody is or what they may do, of which policies are not asked."""
     return kind.resource.group in _REVIEWS

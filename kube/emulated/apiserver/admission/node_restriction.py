@@ -119,7 +119,7 @@ def _admit_node(attributes: AdmissionAttributes, node: str) -> None:
 
 
 def _is_reserved(label: str) -> bool:
-    """Whether a label of Kubernetes' own is none of those that kubelets set."""
+    """Return whether a label of Kubernetes' own is none of those that kubelets set."""
     domain = label.partition("/")[0] if "/" in label else ""
     if domain == "node-restriction.kubernetes.io" or domain.endswith(".node-restriction.kubernetes.io"):
         return True

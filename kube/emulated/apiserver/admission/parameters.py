@@ -21,8 +21,8 @@ class ParameterError(Exception):
 
 
 def parameters_of(store: Store, attributes: AdmissionAttributes, policy: Spec, binding: Spec) -> list[Object | None]:
-    """What a binding is evaluated with, once each: ``[None]`` without parameters, nothing where none are found and
-    that is allowed.
+    """Return what a binding is evaluated with, once each: ``[None]`` without parameters, nothing where none are found
+    and that is allowed.
 
     Raises ``ParameterError``.
     """

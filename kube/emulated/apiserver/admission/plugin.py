@@ -36,7 +36,7 @@ def refused(attributes: AdmissionAttributes, text: str) -> ForbiddenError:
 def handles(
     plural: str, *operations: AdmissionOperation, group: str = "", subresources: tuple[str, ...] = ("",)
 ) -> Handles:
-    """The handler of one resource."""
+    """Return the handler of one resource."""
 
     def decide(kind: Kind, operation: AdmissionOperation, subresource: str) -> bool:
         resource = kind.resource

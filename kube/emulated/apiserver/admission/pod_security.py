@@ -53,8 +53,8 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _level(labels: Labels, mode: str) -> str:
-    """The level of a mode; what cannot be read is taken for the strictest when enforced, else for none. Where nothing
-    is said of warnings, they follow what is enforced."""
+    """Return the level of a mode; what cannot be read is taken for the strictest when enforced, else for none. Where
+    nothing is said of warnings, they follow what is enforced."""
     if mode == "warn" and f"{_LABEL}warn" not in labels:
         mode = "enforce"
     level = labels.get(f"{_LABEL}{mode}", "privileged")
@@ -100,7 +100,7 @@ def _warn(attributes: AdmissionAttributes, labels: Labels, metadata: Object, spe
 
 
 def _is_significant(new: Object, old: Object) -> bool:
-    """Whether an update of a pod changes more than what never matters to its security: images and the like."""
+    """Return whether an update of a pod changes more than what never matters to its security: images and the like."""
 
     def relevant(pod: Object) -> Any:
         spec = {
@@ -161,7 +161,7 @@ def _label_errors(labels: Labels) -> Iterator[FieldError]:
 
 
 def _offenders(store: Store, namespace: str, labels: Labels) -> list[str]:
-    """What a namespace's pods do that its new level forbids: pods that do the same are counted together."""
+    """Return what a namespace's pods do that its new level forbids: pods that do the same are counted together."""
     by_text: dict[str, list[str]] = {}
     for pod in store.shelf(store.kinds.of(PODS)).select(Selection(namespace)):
         found = _found(labels, "enforce", pod["metadata"], pod["spec"])

@@ -41,7 +41,7 @@ _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """All containers of a pod, the init containers first."""
+    """Yield all containers of a pod, the init containers first."""
     for name in _LISTS:
         yield from spec.get(name) or ()
 
@@ -323,5 +323,5 @@ CHECKS: Mapping[str, Sequence[Check]] = {
 
 
 def findings(level: str, minor: int, metadata: Pod, spec: Mapping[str, Any]) -> list[Finding]:
-    """What a pod does that its level forbids, as the standard was in that minor version."""
+    """Return what a pod does that its level forbids, as the standard was in that minor version."""
     return [found for check in CHECKS[level] if (found := check(metadata, spec, minor)) is not None]

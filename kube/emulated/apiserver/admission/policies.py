@@ -60,7 +60,7 @@ def handles_policies(kind: Kind, operation: AdmissionOperation, _subresource: st
 
 
 def pairs(store: Store, policies: Resource, bindings: Resource) -> Iterator[tuple[Object, Object]]:
-    """Each policy with each of its bindings, by name."""
+    """Yield each policy with each of its bindings, by name."""
     shelf = store.filled(GROUP, policies.plural)
     if shelf is None:
         return
@@ -72,7 +72,7 @@ def pairs(store: Store, policies: Resource, bindings: Resource) -> Iterator[tupl
 
 
 def meets(store: Store, attributes: AdmissionAttributes, limits: Spec) -> Kind | None:
-    """The kind as which a request meets a policy's constraints or those of its binding."""
+    """Return the kind as which a request meets a policy's constraints or those of its binding."""
     excluded = limits.get("excludeResourceRules") or ()
     policy = limits.get("matchPolicy")
     if excluded and matched_kind(store, attributes, excluded, policy) is not None:
@@ -101,7 +101,8 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _acted_on(attributes: AdmissionAttributes, binding: Object, denial: PolicyDenial) -> list[PolicyDenial]:
-    """What a binding does about a denial: those that refuse the request are handed back. There is no audit log."""
+    """Return what a binding does about a denial: those that refuse the request are handed back. There is no audit
+    log."""
     actions = binding["spec"].get("validationActions") or ()
     if "Warn" in actions:
         where = f"ValidatingAdmissionPolicy '{denial.policy}' with binding '{binding['metadata']['name']}'"
@@ -134,7 +135,7 @@ def _denials(
 
 
 def _judged(spec: Spec, known: Variables, policy: str, binding: str) -> Iterator[PolicyDenial]:
-    """All validations first, then the messages of those that failed, all within one budget."""
+    """Yield all validations first, then the messages of those that failed, all within one budget."""
     budget, fails = ExpressionBudget(POLICY_STEPS), spec.get("failurePolicy", "Fail") == "Fail"
     known = with_variables(known, spec.get("variables") or (), budget)
     validations = spec.get("validations") or ()
@@ -171,7 +172,7 @@ def _result(validation: Spec, known: Variables, budget: ExpressionBudget) -> Any
 
 
 def _message(validation: Spec, known: Variables, budget: ExpressionBudget) -> str:
-    """What messageExpression makes; "" for what is no message."""
+    """Return what messageExpression makes; "" for what is no message."""
     source = validation.get("messageExpression") or ""
     if not source.strip():
         return ""

@@ -68,7 +68,7 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _extended_usage(store: Store, namespace: str, claim: Object) -> dict[str, Decimal]:
-    """The extended resources that a new claim uses, without what its pod has been counted for."""
+    """Return the extended resources that a new claim uses, without what its pod has been counted for."""
     classes = store.filled(DEVICE_CLASSES.group, DEVICE_CLASSES.plural)
     if classes is None:
         return {}
@@ -82,7 +82,8 @@ def _extended_usage(store: Store, namespace: str, claim: Object) -> dict[str, De
 
 
 def _concerns(kind: Kind, quota: Object, usage: Usage) -> bool:
-    """Whether a quota that has been counted limits what such objects may use, though this one may use none of it."""
+    """Return whether a quota that has been counted limits what such objects may use, though this one may use none of
+    it."""
     hard = _hard(quota)
     return any(name in usage or (kind.resource == PODS and is_used_by_pods(name)) for name in hard)
 
@@ -103,7 +104,7 @@ def _check_specified(attributes: AdmissionAttributes, quota: Object, obj: Object
 
 
 def _checked(attributes: AdmissionAttributes, quota: Object, usage: Usage) -> Mapping[str, str] | None:
-    """A quota's used amounts after the request, None where it changes none."""
+    """Return a quota's used amounts after the request, None where it changes none."""
     hard, name = _hard(quota), quota["metadata"]["name"]
     used = (quota.get("status") or {}).get("used") or {}
     counted = {key: amount for key, amount in usage.items() if key in hard}
@@ -124,7 +125,7 @@ def _checked(attributes: AdmissionAttributes, quota: Object, usage: Usage) -> Ma
 
 
 def _is_binary(known: str, obj: Object | None, name: str) -> bool:
-    """Whether a sum is shown in binary suffixes: as its first term that is not zero."""
+    """Return whether a sum is shown in binary suffixes: as its first term that is not zero."""
     return known.endswith("i") if parse(known) else is_binary(obj, name)
 
 

@@ -19,7 +19,7 @@ class Reinvocation(Struct):
 
     @classmethod
     def of(cls, attributes: AdmissionAttributes) -> Reinvocation:
-        """That of a request."""
+        """Return that of a request."""
         if attributes.reinvocation is None:
             attributes.reinvocation = cls()
         found = attributes.reinvocation
@@ -40,5 +40,5 @@ class Reinvocation(Struct):
         self.wanted.update(self.previous)
 
     def is_wanted(self, identity: str) -> bool:
-        """Whether one is to be asked in the second pass."""
+        """Return whether one is to be asked in the second pass."""
         return identity in self.wanted

@@ -42,7 +42,7 @@ def _admit(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _account(store: Store, attributes: AdmissionAttributes, name: str) -> Object:
-    """The account; the default one of a namespace just made is waited for, as upstream does."""
+    """Return the account; the default one of a namespace just made is waited for, as upstream does."""
     found = store.find(store.kinds.of(SERVICE_ACCOUNTS), attributes.namespace, name)
     if found is not None:
         return found
@@ -60,7 +60,7 @@ async def _pause() -> None:
 
 
 def _mounts(account: Object, spec: Mapping[str, Any]) -> bool:
-    """Whether a pod gets a token: as it says, else as its account says."""
+    """Return whether a pod gets a token: as it says, else as its account says."""
     for holder in (spec, account):
         if holder.get("automountServiceAccountToken") is not None:
             return bool(holder["automountServiceAccountToken"])

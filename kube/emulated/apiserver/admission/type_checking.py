@@ -54,7 +54,7 @@ def _expressions(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _report(spec: Mapping[str, Any], source: str, kind: Kind, params: Type) -> str:
-    """What is wrong with an expression about objects of that kind."""
+    """Return what is wrong with an expression about objects of that kind."""
     from mews.kube.cel.expressions import compiled
     from mews.kube.emulated.apiserver.types.cel_types import kind_type
 
@@ -84,7 +84,7 @@ def _params(store: Store, spec: Mapping[str, Any]) -> Type:
 
 
 def _kinds(store: Store, rules: Sequence[Mapping[str, Any]]) -> Iterator[Kind]:
-    """The kinds that rules name outright: of wildcards nothing is said."""
+    """Yield the kinds that rules name outright: of wildcards nothing is said."""
     seen = set()
     for rule in rules:
         if any("*" in (rule.get(name) or ()) for name in ("apiGroups", "apiVersions")):

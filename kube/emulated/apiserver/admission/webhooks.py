@@ -99,7 +99,7 @@ def _conditions_met(store: Store, attributes: AdmissionAttributes, webhook: Mapp
 
 
 def _call(store: Store, attributes: AdmissionAttributes, asked: _Asked) -> WebhookCall:
-    """What a webhook is asked; 400 for one that must not be asked in a dry run."""
+    """Return what a webhook is asked; 400 for one that must not be asked in a dry run."""
     webhook = asked.webhook
     if attributes.request.dry_run and webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
         raise BadRequestError(f'admission webhook "{asked.name}" does not support dry run')
@@ -120,7 +120,7 @@ def _call(store: Store, attributes: AdmissionAttributes, asked: _Asked) -> Webho
 def _answers(
     store: Store, attributes: AdmissionAttributes, asked: list[tuple[Hashable, _Asked]]
 ) -> list[tuple[_Asked, Any]]:
-    """The answers, or ``PendingCallsError`` for those that are not there yet."""
+    """Return the answers, or ``PendingCallsError`` for those that are not there yet."""
     known = attributes.request.answers
     assert known is not None
     missing = {}
@@ -134,7 +134,7 @@ def _answers(
 
 
 async def _performed(store: Store, call: WebhookCall) -> Any:
-    """The response of a webhook, or the ``WebhookError`` that kept it from one."""
+    """Return the response of a webhook, or the ``WebhookError`` that kept it from one."""
     try:
         if store.webhooks is None:
             raise WebhookError(f'Post "{call.url}": no webhook can be called from here')
@@ -145,7 +145,7 @@ async def _performed(store: Store, call: WebhookCall) -> Any:
 
 
 def _checked(answer: Any, call: WebhookCall) -> Mapping[str, Any]:
-    """The response in an AdmissionReview; ``WebhookError`` for what is none."""
+    """Return the response in an AdmissionReview; ``WebhookError`` for what is none."""
     invalid = "received invalid webhook response: "
     if not isinstance(answer, Mapping):
         raise WebhookError(f"{invalid}webhook response is not an object", is_call=False)
@@ -185,7 +185,7 @@ def _internal(text: str) -> ServerError:
 
 
 def _judged(attributes: AdmissionAttributes, asked: _Asked, answer: Any) -> ApiError | None:
-    """Why a request is refused after a webhook's answer, None when it is not. Its warnings are passed on."""
+    """Return why a request is refused after a webhook's answer, None when it is not. Its warnings are passed on."""
     if isinstance(answer, WebhookError):
         return None if asked.ignores else _failed(asked, answer)
     attributes.request.warnings.extend(str(each) for each in answer.get("warnings") or ())
@@ -222,7 +222,7 @@ def _validate(store: Store, attributes: AdmissionAttributes) -> None:
 
 
 def _state(attributes: AdmissionAttributes) -> str:
-    """The version of what is changed: an answer about another one is not used again."""
+    """Return the version of what is changed: an answer about another one is not used again."""
     return str(((attributes.old or {}).get("metadata") or {}).get("resourceVersion", ""))
 
 

@@ -45,7 +45,7 @@ def apply(  # noqa: C901
     force: bool = False,
     request: WriteRequest = ADMIN,
 ) -> Object:
-    """The object after the manager has applied its configuration.
+    """Return the object after the manager has applied its configuration.
 
     Raises ``ConflictError`` when another manager owns a field that would change and ``force`` is not given;
     ``ServerError`` for what the kind does not declare; else as a patch.
@@ -135,7 +135,7 @@ def _typed_as(kind: Kind) -> str:
 
 
 def untyped(config: Mapping[str, Any], group_version: str, errors: Sequence[str]) -> ServerError:
-    """What is answered to a body with these errors against its type."""
+    """Return what is answered to a body with these errors against its type."""
     text = errors[0] if len(errors) == 1 else "errors:\n" + "\n".join(f"  {error}" for error in errors)
     metadata = config.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}

@@ -52,7 +52,7 @@ def create(  # noqa: C901
     *,
     managed: Sequence[Object] = (),
 ) -> Object:
-    """The object as stored, in the kind's own form; ``managed`` becomes its managedFields.
+    """Return the object as stored, in the kind's own form; ``managed`` becomes its managedFields.
 
     Raises ``AlreadyExistsError``, ``InvalidError``, ``ForbiddenError``, ``NotFoundError`` (the namespace) or
     ``BadRequestError``.
@@ -165,8 +165,8 @@ def received(
     refuse: Refuse = refused,
     stored: Object | None = None,
 ) -> Object:
-    """A body as an object that the store may keep: decoded, with defaults, in storage form. ``stored`` is what a patch
-    made the body of.
+    """Return a body as an object that the store may keep: decoded, with defaults, in storage form. ``stored`` is what a
+    patch made the body of.
 
     Raises ``BadRequestError``, or what ``refuse`` makes, when it is no object of that kind, or holds unknown fields
     where they are forbidden.

@@ -31,7 +31,7 @@ def delete(
     options: DeleteOptions | None = None,
     request: WriteRequest = ADMIN,
 ) -> Object:
-    """The object while it still exists (and always for kinds that answer so), else a Status.
+    """Return the object while it still exists (and always for kinds that answer so), else a Status.
 
     Raises ``NotFoundError``, ``ConflictError`` (a precondition), ``ForbiddenError`` (a protected namespace).
     """
@@ -82,7 +82,7 @@ def _carry_out(store: Store, kind: Kind, old: Object, marked: Object, *, gone: b
 
 
 def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Object:
-    """The object with what the deletion writes into its metadata."""
+    """Return the object with what the deletion writes into its metadata."""
     new: Object = clone(old)
     metadata = new["metadata"]
     rules = store.rules(kind)
@@ -112,7 +112,7 @@ def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Ob
 
 
 def is_held(store: Store, kind: Kind, obj: Object) -> bool:
-    """Whether an object that is being deleted still stays: by its finalizers, its grace, or its kind's rules."""
+    """Return whether an object that is being deleted still stays: by its finalizers, its grace, or its kind's rules."""
     metadata = obj["metadata"]
     if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
         return True

@@ -41,7 +41,7 @@ _NEVER_OWNED = frozenset(
 
 
 def owned(paths: frozenset[Path] | set[Path], *, subresource: str = "", status: bool = False) -> Paths:
-    """Those that a manager may own: not the server's metadata, and of kinds with a status subresource either the
+    """Return those that a manager may own: not the server's metadata, and of kinds with a status subresource either the
     status or the rest."""
     kept = frozenset(paths) - _NEVER_OWNED
     if subresource == "status":
@@ -50,7 +50,7 @@ def owned(paths: frozenset[Path] | set[Path], *, subresource: str = "", status: 
 
 
 def applied_fields(value: Any, shape: SchemaShape, path: Path = ()) -> Iterator[Path]:
-    """The paths of everything that an applied object says."""
+    """Yield the paths of everything that an applied object says."""
     shape = shape_at(shape, value)
     if shape.form == "map" and not shape.whole and isinstance(value, Mapping) and value:
         for name, below in value.items():
@@ -80,7 +80,7 @@ _ABSENT = object()
 
 
 def difference(old: Any, new: Any, shape: SchemaShape) -> FieldChanges:
-    """The fields that were added, modified and removed between two objects."""
+    """Return the fields that were added, modified and removed between two objects."""
     found = FieldChanges()
     _compare(old, new, shape, (), found)
     return found
@@ -138,7 +138,7 @@ def _compare_whole(old: Any, new: Any, path: Path, found: FieldChanges) -> None:
 
 
 def _members(value: Any, shape: SchemaShape) -> dict[str, Any] | None:
-    """The members of a value by their steps; None for a value that is compared as a whole."""
+    """Return the members of a value by their steps; None for a value that is compared as a whole."""
     if shape.whole:
         return None
     if value is _ABSENT or value is None:
@@ -161,8 +161,8 @@ def _member_shape(shape: SchemaShape, step: str) -> SchemaShape:
 
 @lru_cache(maxsize=_SETS_KNOWN)
 def to_fields_v1(paths: Paths) -> dict[str, Any]:
-    """The nested form of managedFields. Objects that are alike share it, as thousands of pods and events do: like all
-    that is stored it is never changed."""
+    """Return the nested form of managedFields. Objects that are alike share it, as thousands of pods and events do:
+    like all that is stored it is never changed."""
     tree: dict[str, Any] = {}
     for path in sorted(paths):
         node = tree
@@ -178,7 +178,7 @@ def to_fields_v1(paths: Paths) -> dict[str, Any]:
 
 
 def from_fields_v1(tree: Mapping[str, Any], prefix: Path = ()) -> Paths:
-    """The paths of the nested form."""
+    """Return the paths of the nested form."""
     found: set[Path] = set()
     for step, below in tree.items():
         if step == ".":
@@ -191,7 +191,7 @@ def from_fields_v1(tree: Mapping[str, Any], prefix: Path = ()) -> Paths:
 
 
 def merged(live: Any, config: Any, shape: SchemaShape) -> Any:
-    """The live value with all that an applied one says."""
+    """Return the live value with all that an applied one says."""
     shape = shape_at(shape, config)
     if shape.whole or live is None or config is None:
         return config
@@ -226,8 +226,8 @@ def _merged_list(live: list[Any], config: list[Any], shape: SchemaShape) -> list
 
 
 def with_named_fields(paths: Paths, shape: SchemaShape) -> Paths:
-    """With the declared fields on the way to each path; members of open maps and items of lists are no declared fields
-    (fieldpath.Set.EnsureNamedFieldsAreMembers)."""
+    """Return it with the declared fields on the way to each path; members of open maps and items of lists are no
+    declared fields (fieldpath.Set.EnsureNamedFieldsAreMembers)."""
     found = set(paths)
     for path in paths:
         at = shape
@@ -241,8 +241,8 @@ def with_named_fields(paths: Paths, shape: SchemaShape) -> Paths:
 
 
 def left_out(last: Paths, managed: Paths, shape: SchemaShape) -> list[Path]:
-    """What an applier takes back: of the paths that it ``last`` had those that nobody has ``managed`` since, and those
-    below one that goes (structured-merge-diff, Updater.prune). The shorter ones first."""
+    """Return what an applier takes back: of the paths that it ``last`` had those that nobody has ``managed`` since, and
+    those below one that goes (structured-merge-diff, Updater.prune). The shorter ones first."""
     last, managed = with_named_fields(last, shape), with_named_fields(managed, shape)
     found = []
     for path in sorted(last, key=len):
@@ -276,8 +276,8 @@ def shown(path: Path) -> str:
 
 
 def set_order(path: Path) -> list[tuple[Any, ...]]:
-    """The order in which upstream walks a set of paths (fieldpath.Set): at each level first what ends there, then what
-    goes deeper; fields by name before items by their keys' values before values."""
+    """Return the order in which upstream walks a set of paths (fieldpath.Set): at each level first what ends there,
+    then what goes deeper; fields by name before items by their keys' values before values."""
     last = len(path) - 1
     return [(place < last, *_step_order(step)) for place, step in enumerate(path)]
 

@@ -20,8 +20,8 @@ _LARGEST = 256 * 1024
 
 
 def applied_before(live: Object, shape: SchemaShape) -> Paths:
-    """The fields that the client-side note names and that still have its values: those kubectl may take over from
-    whoever wrote them. None without a note that is one of this kind and version."""
+    """Return the fields that the client-side note names and that still have its values: those kubectl may take over
+    from whoever wrote them. None without a note that is one of this kind and version."""
     text = (live["metadata"].get("annotations") or {}).get(ANNOTATION)
     if not text:
         return frozenset()

@@ -62,6 +62,6 @@ _KNOWN: dict[str, MergeKeys] = {}
 
 
 def merge_keys(kind: Kind) -> Keys:
-    """The merge keys of a built-in kind."""
+    """Return the merge keys of a built-in kind."""
     root = shape_of(kind).ref
     return _KNOWN.setdefault(root, MergeKeys(root))

@@ -37,14 +37,14 @@ def owner_of(entry: Mapping[str, Any]) -> Owner:
 
 
 def owners_of(obj: Mapping[str, Any]) -> dict[Owner, Paths]:
-    """The owners of an object's fields."""
+    """Return the owners of an object's fields."""
     entries = obj.get("metadata", {}).get("managedFields") or ()
     return {owner_of(entry): from_fields_v1(entry.get("fieldsV1") or {}) for entry in entries}
 
 
 def entries_of(before: Mapping[str, Any] | None, owners: Owners, writer: Owner, now: str) -> list[dict[str, Any]]:
-    """The entries of all that own something, the writer's with the given time ("" for its old one), the others' with
-    theirs."""
+    """Return the entries of all that own something, the writer's with the given time ("" for its old one), the others'
+    with theirs."""
     metadata = (before or {}).get("metadata", {})
     times = {owner_of(entry): entry.get("time", "") for entry in metadata.get("managedFields") or ()}
     entries = [
@@ -74,7 +74,8 @@ def _entry(owner: Owner, paths: Paths, time: str) -> dict[str, Any]:
 
 
 def unrecorded(kind: Kind, live: Object) -> dict[Owner, Paths]:
-    """The owners of an object that has none: all that it says belongs to whoever wrote before the first apply."""
+    """Return the owners of an object that has none: all that it says belongs to whoever wrote before the first
+    apply."""
     changes = difference({} if kind.custom else nothing(shape_of(kind).ref), live, kind_shape(kind))
     me: Owner = ("before-first-apply", "Update", kind.resource.api_version, "")
     return {me: owned(changes.added | changes.modified, status=kind.status)}

@@ -137,7 +137,7 @@ def _bound(pod: Object, node: str, binding: Mapping[str, Any], now: str) -> Obje
 
 
 def with_condition(status: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A status with that condition in place of the one of its type."""
+    """Return a status with that condition in place of the one of its type."""
     others = [known for known in status.get("conditions") or () if known["type"] != condition["type"]]
     return {**status, "conditions": [*others, dict(condition)]}
 
@@ -193,8 +193,8 @@ def _check_budgets(store: Store, pod: Object, request: WriteRequest) -> None:
 
 
 def _may_go_unhealthy(budget: Object, status: Mapping[str, Any], pod: Object) -> bool:
-    """A pod that is not ready counts for no budget: by its policy it may go always, or while enough others are healthy
-    (registry/core/pod/storage/eviction.go)."""
+    """Return a pod that is not ready counts for no budget: by its policy it may go always, or while enough others are
+    healthy (registry/core/pod/storage/eviction.go)."""
     if (condition_of(pod, "Ready") or {}).get("status") == "True":
         return False
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

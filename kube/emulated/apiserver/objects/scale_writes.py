@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def replace_scale(
     store: Store, kind: Kind, namespace: str, name: str, given: Mapping[str, Any], *, request: WriteRequest
 ) -> Object:
-    """The Scale of an object after it was given the replicas of another. Raises as ``update.patch`` does."""
+    """Return the Scale of an object after it was given the replicas of another. Raises as ``update.patch`` does."""
     scale = decode_subresource(kind, "scale", given, request)
     metadata = scale.get("metadata") or {}
     named = metadata.get("name", "")
@@ -53,7 +53,7 @@ def replace_scale(
 def apply_scale(
     store: Store, kind: Kind, namespace: str, name: str, config: Any, *, force: bool, request: WriteRequest
 ) -> Object:
-    """The Scale of an object after a manager applied one: it then owns the object's number of replicas."""
+    """Return the Scale of an object after a manager applied one: it then owns the object's number of replicas."""
     given = config if isinstance(config, Mapping) else {}
     if (given.get("apiVersion"), given.get("kind")) != ("autoscaling/v1", "Scale"):
         group = given.get("apiVersion") or "/"
@@ -75,7 +75,7 @@ def apply_scale(
 def patch_scale(
     store: Store, kind: Kind, namespace: str, name: str, body: Any, *, patch_kind: Patch, request: WriteRequest
 ) -> Object:
-    """The Scale of an object after a JSON, merge or strategic patch of it. Raises as ``replace_scale`` does."""
+    """Return the Scale of an object after a JSON, merge or strategic patch of it. Raises as ``replace_scale`` does."""
     scale = scales.scale_of(kind, store.get(kind, namespace, name))
     del scale["metadata"]["resourceVersion"]  # the object may be of any
     patched: Object = json_patch(scale, body) if patch_kind is Patch.JSON else merge_patch(scale, body)

@@ -42,7 +42,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
 
 
 def change_of(kind: Kind, replicas: int) -> Object:
-    """The merge patch of the object that gives it so many replicas."""
+    """Return the merge patch of the object that gives it so many replicas."""
     patch: Any = replicas
     for name in reversed(kind.scale_paths[0].split(".")):
         patch = {name: patch}
@@ -51,8 +51,8 @@ def change_of(kind: Kind, replicas: int) -> Object:
 
 
 def scale_errors(obj: Object, paths: tuple[str, str, str]) -> list[FieldError]:
-    """What is wrong with the scale of a custom object: the numbers wanted and there, and the selector; "" is not looked
-    at."""
+    """Return what is wrong with the scale of a custom object: the numbers wanted and there, and the selector; "" is not
+    looked at."""
     found = [error for path in paths[:2] if path for error in _replica_errors(obj, path)]
     value, text = _nested(obj, paths[2]) if paths[2] else ("", "")
     if not text and value is not None and not isinstance(value, str):
@@ -61,7 +61,7 @@ def scale_errors(obj: Object, paths: tuple[str, str, str]) -> list[FieldError]:
 
 
 def _nested(obj: Object, path: str) -> tuple[Any, str]:
-    """The value at a path, and why there can be none."""
+    """Return the value at a path, and why there can be none."""
     value: Any = obj
     walked = ""
     for name in path.split("."):
@@ -90,7 +90,7 @@ def _replica_errors(obj: Object, path: str) -> list[FieldError]:
 
 
 def go_value(value: Any) -> str:
-    """A value as Go's ``%v`` prints it."""
+    """Return a value as Go's ``%v`` prints it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -116,7 +116,7 @@ def _selector(obj: Object, path: str) -> str:
 
 
 def _workload_selector(obj: Object) -> str:
-    """Of a replication controller a map of labels, else a LabelSelector."""
+    """Return that of a replication controller a map of labels, else a LabelSelector."""
     selector = (obj.get("spec") or {}).get("selector") or {}
     if not ("matchLabels" in selector or "matchExpressions" in selector):
         selector = {"matchLabels": selector}

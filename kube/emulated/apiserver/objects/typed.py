@@ -42,7 +42,7 @@ class SchemaShape:
         return self.atomic or self.form == "scalar"
 
     def key_of(self, item: Any) -> str:
-        """The step of a list's or set's item, as FieldsV1 writes it: ``k:{"name":"c"}`` or ``v:"x"``."""
+        """Return the step of a list's or set's item, as FieldsV1 writes it: ``k:{"name":"c"}`` or ``v:"x"``."""
         if self.form == "set":
             return "v:" + compact(item)
         found = item if isinstance(item, Mapping) else {}
@@ -55,7 +55,7 @@ def compact(value: Any) -> str:
 
 
 def shape_at(shape: SchemaShape, value: Any) -> SchemaShape:
-    """The shape itself, or for one of form any what the value suggests: maps by member, all else whole."""
+    """Return the shape itself, or for one of form any what the value suggests: maps by member, all else whole."""
     if shape.form != "any":
         return shape
     return SchemaShape("map", open=True, member=lambda _: ANY) if isinstance(value, Mapping) else SchemaShape("scalar")
@@ -84,7 +84,7 @@ _BUILTIN: Mapping[str, SchemaShape] = {
 
 @cache
 def _builtin(type_: str, known: Field | None = None) -> SchemaShape:
-    """The shape of a type, as the value of a field where the field says more."""
+    """Return the shape of a type, as the value of a field where the field says more."""
     atomic = known is not None and known.atomic
     if type_ in SCALARS:
         return _BUILTIN[type_]
@@ -140,7 +140,7 @@ _HEAD: Mapping[str, SchemaShape] = {"apiVersion": _TEXT, "kind": _TEXT}
 
 
 def kind_shape(kind: Kind) -> SchemaShape:
-    """The shape of a kind's objects."""
+    """Return the shape of a kind's objects."""
     if not kind.custom:
         return _of_struct(shape_of(kind))
     schema = shape_at(_custom(kind.schema or {"x-kubernetes-preserve-unknown-fields": True}), {})
@@ -153,7 +153,7 @@ def kind_shape(kind: Kind) -> SchemaShape:
 
 
 def struct_shape(type_: str) -> SchemaShape:
-    """The shape of a struct that no resource is made of, ``autoscaling/v1.Scale`` say."""
+    """Return the shape of a struct that no resource is made of, ``autoscaling/v1.Scale`` say."""
     return _builtin(type_)
 
 
@@ -161,7 +161,7 @@ _SCALAR_NAMES = {"string": "string", "integer": "numeric", "number": "numeric", 
 
 
 def _custom(schema: Mapping[str, Any]) -> SchemaShape:
-    """The shape that a structural schema describes."""
+    """Return the shape that a structural schema describes."""
     if schema.get("x-kubernetes-int-or-string"):
         return SchemaShape("scalar")
     kind = schema.get("type")
@@ -197,7 +197,7 @@ def _custom_list(schema: Mapping[str, Any]) -> SchemaShape:
 
 
 def typed_errors(value: Any, shape: SchemaShape, path: str = "") -> Iterator[str]:
-    """Why a value cannot be applied: fields that no schema declares, wrong types, items with the same key."""
+    """Yield why a value cannot be applied: fields that no schema declares, wrong types, items with the same key."""
     if value is None:
         return
     if shape.form == "scalar":
@@ -246,7 +246,7 @@ def _list_errors(value: Any, shape: SchemaShape, path: str) -> Iterator[str]:
 
 
 def shown_step(step: str) -> str:
-    """A step of a path as messages show it: ``.spec``, ``[name="c"]``, ``[="x"]``."""
+    """Return a step of a path as messages show it: ``.spec``, ``[name="c"]``, ``[="x"]``."""
     content = step[2:]
     if step.startswith("f:"):
         return f".{content}"

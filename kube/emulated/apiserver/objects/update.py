@@ -57,7 +57,7 @@ def replace(
     subresource: str = "",
     request: WriteRequest = ADMIN,
 ) -> Object:
-    """The object after the PUT.
+    """Return the object after the PUT.
 
     Raises ``ConflictError`` for a stale resourceVersion, else as ``create``.
     """
@@ -92,7 +92,7 @@ def patch(
     subresource: str = "",
     request: WriteRequest = ADMIN,
 ) -> Object:
-    """The object after a JSON, merge or strategic patch.
+    """Return the object after a JSON, merge or strategic patch.
 
     Raises ``NotFoundError``; ``ApiError`` 415 for a strategic patch of a custom kind; else as ``replace``.
     """
@@ -277,7 +277,7 @@ _SCALE = ("autoscaling", "v1", "Scale")
 
 
 def _attributes(kind: Kind, old: Object, new: Object, subresource: str, request: WriteRequest) -> AdmissionAttributes:
-    """The change before admission; of a write through ``scale`` its Scale."""
+    """Return the change before admission; of a write through ``scale`` its Scale."""
     namespace, name = old["metadata"].get("namespace", ""), old["metadata"]["name"]
     if request.subresource != "scale":
         return AdmissionAttributes(kind, AdmissionOperation.UPDATE, new, old, request, namespace, name, subresource)
@@ -288,7 +288,7 @@ def _attributes(kind: Kind, old: Object, new: Object, subresource: str, request:
 
 
 def _mutated(kind: Kind, old: Object, new: Object, attributes: AdmissionAttributes) -> Object:
-    """The change as admission left it."""
+    """Return the change as admission left it."""
     changed = attributes.obj
     assert changed is not None
     if attributes.body_kind == _SCALE:
@@ -337,15 +337,15 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: 
 
 
 def _with_ephemeral_containers(old: Object, new: Object) -> Object:
-    """The pod as it was, with those containers (dropNonEphemeralContainerUpdates of the pod strategy)."""
+    """Return the pod as it was, with those containers (dropNonEphemeralContainerUpdates of the pod strategy)."""
     spec = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
     given = (new.get("spec") or {}).get("ephemeralContainers")
     return {**clone(old), "spec": {**clone(spec), **({"ephemeralContainers": given} if given else {})}}
 
 
 def _with_resources(old: Object, new: Object) -> Object:
-    """The pod as it was, its containers with the resources that they shall have; as it is given where containers are
-    others, for validation to refuse (dropNonResizeUpdates)."""
+    """Return the pod as it was, its containers with the resources that they shall have; as it is given where containers
+    are others, for validation to refuse (dropNonResizeUpdates)."""
     changed: Object = clone(old)
     for name in ("containers", "initContainers"):
         given, known = ((pod.get("spec") or {}).get(name) or () for pod in (new, changed))
@@ -395,7 +395,7 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str, copied
 
 
 def _approved(old: Object, new: Object) -> Object:
-    """A decision about a certificate request: its conditions are written, nothing else of it."""
+    """Return a decision about a certificate request: its conditions are written, nothing else of it."""
     merged: Object = {**clone(old), "metadata": new["metadata"]}
     status = {**clone(old.get("status") or {}), "conditions": (new.get("status") or {}).get("conditions") or []}
     merged["status"] = {name: value for name, value in status.items() if name != "conditions" or value}
@@ -426,6 +426,6 @@ def _spec_changed(old: Object, new: Object) -> bool:
 
 
 def _may_go(store: Store, kind: Kind, old: Object, new: Object) -> bool:
-    """Whether the last thing that kept a deleted object was removed."""
+    """Return whether the last thing that kept a deleted object was removed."""
     deleting = bool(new["metadata"].get("deletionTimestamp"))
     return deleting and is_held(store, kind, old) and not is_held(store, kind, new)

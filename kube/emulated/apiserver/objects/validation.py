@@ -13,14 +13,14 @@ from mews.kube.emulated.apiserver.store.rules import KindRules
 
 
 def creation_errors(rules: KindRules[Any], obj: Object) -> list[FieldError]:
-    """What is wrong with a new object."""
+    """Return what is wrong with a new object."""
     return _reworded(rules, new_errors(rules.metadata, obj, rules.validate))
 
 
 def update_errors(
     rules: KindRules[Any], new: Object, old: Object, subresource: str, fixed: Sequence[FieldError]
 ) -> list[FieldError]:
-    """What is wrong with the change, in the order in which upstream looks."""
+    """Return what is wrong with the change, in the order in which upstream looks."""
     checks, is_status = rules.metadata, subresource == "status"
     sequence = checks.on_status if is_status else checks.on_update
     own = None if rules.validate is None else partial(rules.validate, new)

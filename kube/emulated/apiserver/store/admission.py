@@ -69,7 +69,7 @@ class AdmissionAttributes(Struct):
             settlement()
 
     def named(self) -> str:
-        """The name that refusals show: of an object yet to be named its prefix."""
+        """Return the name that refusals show: of an object yet to be named its prefix."""
         metadata = (self.obj or {}).get("metadata") or {}
         return self.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
 
@@ -128,7 +128,7 @@ class WebhookPort(Protocol):
     """How webhooks are reached: over HTTPS, or in process."""
 
     async def review(self, call: WebhookCall) -> Any:
-        """The AdmissionReview that the webhook answers, as JSON.
+        """Return the AdmissionReview that the webhook answers, as JSON.
 
         Raises ``WebhookError``.
         """
@@ -144,7 +144,7 @@ class PendingCallsError(Exception):
 
 
 async def answered(read: Callable[[], T]) -> T:
-    """What a read finds, begun anew each time that somebody outside had to be asked (who keeps the answers)."""
+    """Return what a read finds, begun anew each time that somebody outside had to be asked (who keeps the answers)."""
     while True:
         try:
             return read()
@@ -153,7 +153,7 @@ async def answered(read: Callable[[], T]) -> T:
 
 
 async def completed(write: Callable[[WriteRequest], T], request: WriteRequest) -> T:
-    """The result of a write, begun anew each time that somebody outside had to be asked."""
+    """Return the result of a write, begun anew each time that somebody outside had to be asked."""
     begun, long_work = len(request.warnings), LONG_WORK.get()
     while True:
         try:

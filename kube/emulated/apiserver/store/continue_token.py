@@ -24,14 +24,15 @@ _NAMES = ((bool, "bool"), (str, "string"), (int | float, "number"), (dict, "obje
 
 
 def key_of(obj: Object, *, within: bool) -> str:
-    """An object's path below its list's: ``/namespace/name``, or ``/name`` in a list of one namespace (``within``)."""
+    """Return an object's path below its list's: ``/namespace/name``, or ``/name`` in a list of one namespace
+    (``within``)."""
     metadata = obj["metadata"]
     namespace = "" if within else metadata.get("namespace") or ""
     return f"/{namespace}/{metadata['name']}" if namespace else f"/{metadata['name']}"
 
 
 def write(version: int, start: str) -> str:
-    """The token of a list of that version that goes on with the first key from ``start`` on."""
+    """Return the token of a list of that version that goes on with the first key from ``start`` on."""
     text = json.dumps({"v": _FORMAT, "rv": version, "start": start}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 

@@ -118,13 +118,13 @@ class _Scanner:
 
 
 def _quoted(char: str) -> str:
-    """A character as Go quotes it."""
+    """Return a character as Go quotes it."""
     escapes = {"'": r"'\''", '"': "'\"'", "\n": r"'\n'", "\t": r"'\t'", "\r": r"'\r'", "\x00": r"'\x00'"}
     return escapes.get(char, f"'{char}'" if char.isprintable() else f"'\\x{ord(char):02x}'")
 
 
 def json_error(raw: bytes) -> str:
-    """What is wrong with a body that could not be read as JSON."""
+    """Return what is wrong with a body that could not be read as JSON."""
     scanner = _Scanner(raw.decode("utf-8", errors="replace"))
     try:
         scanner.document()

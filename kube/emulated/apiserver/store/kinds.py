@@ -95,7 +95,7 @@ class Kind:
         return f"{self.resource.kind}.{self.resource.group}" if self.resource.group else self.resource.kind
 
     def subresource(self, name: str) -> Subresource | None:
-        """The subresource of that name."""
+        """Return the subresource of that name."""
         return next((sub for sub in self.subresources if sub.name == name), None)
 
 
@@ -144,7 +144,7 @@ class Registry:
         return self._kinds.get((group, version, plural))
 
     def of(self, resource: Resource) -> Kind:
-        """The kind of a resource; 404 when it is not served."""
+        """Return the kind of a resource; 404 when it is not served."""
         kind = self._kinds.get((resource.group, resource.version, resource.plural))
         if kind is None:
             raise refusals.unknown_resource()

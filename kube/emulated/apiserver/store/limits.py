@@ -27,20 +27,20 @@ _ALWAYS_FITS = 128 * 1024
 
 
 def annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
-    """What is wrong with the size of all annotations."""
+    """Return what is wrong with the size of all annotations."""
     if _are_more([*annotations, *annotations.values()], _ANNOTATIONS):
         return [_too_long("metadata.annotations", _ANNOTATIONS)]
     return []
 
 
 def config_map_errors(obj: Object) -> list[FieldError]:
-    """What is wrong with the size of a ConfigMap's data."""
+    """Return what is wrong with the size of a ConfigMap's data."""
     binary = _decoded((obj.get("binaryData") or {}).values())
     return [_too_long("[]", _DATA)] if _are_more((obj.get("data") or {}).values(), _DATA - binary) else []
 
 
 def secret_errors(obj: Object) -> list[FieldError]:
-    """What is wrong with the size of a Secret's data."""
+    """Return what is wrong with the size of a Secret's data."""
     return [_too_long("data", _DATA)] if _decoded((obj.get("data") or {}).values()) > _DATA else []
 
 
@@ -49,7 +49,8 @@ def _too_long(path: str, limit: int) -> FieldError:
 
 
 def _are_more(texts: Collection[str], limit: int) -> bool:
-    """Whether the texts are more bytes than that. Nearly all are so few letters that they need not be encoded."""
+    """Return whether the texts are more bytes than that. Nearly all are so few letters that they need not be
+    encoded."""
     if _LONGEST_LETTER * sum(map(len, texts)) <= limit:
         return False
     return sum(len(text.encode()) for text in texts) > limit

@@ -97,7 +97,7 @@ class LongWorkThread:
         self._running: set[_OffLoop] = set()
 
     async def outcome(self, work: Callable[[], Any], *, until: float | None = None) -> _Outcome:
-        """What it comes to; ``until``: the loop's time at which a request with several works gives up.
+        """Return what it comes to; ``until``: the loop's time at which a request with several works gives up.
 
         Raises TooManyRequestsError, ApiError (504) where it takes too long.
         """
@@ -180,7 +180,7 @@ class LongWork:
             self._trying = False
 
     def result(self, work: Callable[[], T], about: Callable[[], Hashable]) -> T:
-        """What the work comes to; ``about`` tells it from what another input would come to."""
+        """Return what the work comes to; ``about`` tells it from what another input would come to."""
         if not self._trying:
             return work()
         self._met += 1
@@ -194,7 +194,7 @@ class LongWork:
             raise LongWorkPendingError((self._met, about()), work) from None
 
     def elsewhere(self, work: Callable[[], T], about: Callable[[], Hashable]) -> T:
-        """The same of work that is known to be long: never done on the loop."""
+        """Return the same of work that is known to be long: never done on the loop."""
         self._met += 1
         key = (self._met, about())
         if key not in self._known:
@@ -223,14 +223,14 @@ LONG_WORK: contextvars.ContextVar[LongWork | None] = contextvars.ContextVar("mew
 
 
 def sliced(work: Callable[[], T], about: Callable[[], Hashable] = lambda: None) -> T:
-    """What pure work comes to, done beside the loop where it is long and the request came over the wire."""
+    """Return what pure work comes to, done beside the loop where it is long and the request came over the wire."""
     long_work = LONG_WORK.get()
     return work() if long_work is None else long_work.result(work, about)
 
 
 def on_loop(read: Callable[[], T]) -> T:
-    """What a look at the store comes to, in work that may run on the thread: the store is changed on the loop alone, so
-    it is looked at there. Raises what the look raises."""
+    """Return what a look at the store comes to, in work that may run on the thread: the store is changed on the loop
+    alone, so it is looked at there. Raises what the look raises."""
     loop = LOOP_BESIDE.get(None)
     if loop is None:
         return read()
@@ -250,7 +250,7 @@ def on_loop(read: Callable[[], T]) -> T:
 
 
 async def aside(work: Callable[[], T], thread: LongWorkThread) -> T:
-    """What pure work comes to that is known to be long.
+    """Return what pure work comes to that is known to be long.
 
     Raises what it raises, and as ``LongWorkThread.outcome``.
     """

@@ -84,15 +84,15 @@ CUSTOM = MetadataChecks(plain_finalizers=True)
 
 
 def created_errors(checks: MetadataChecks, obj: Object) -> list[FieldError]:
-    """What the kind's own validation finds in a new object's metadata."""
+    """Return what the kind's own validation finds in a new object's metadata."""
     return _created(checks, obj, _ErrorsByPart(obj["metadata"]))
 
 
 def new_errors(
     checks: MetadataChecks, obj: Object, own: Callable[[Object], Sequence[FieldError]] | None
 ) -> list[FieldError]:
-    """What is wrong with a new object: what the kind's own validation finds, ``own`` of the rest, and where that is
-    nothing, what is asked of all kinds' objects."""
+    """Return what is wrong with a new object: what the kind's own validation finds, ``own`` of the rest, and where that
+    is nothing, what is asked of all kinds' objects."""
     parts = _ErrorsByPart(obj["metadata"])
     return [*_created(checks, obj, parts), *(own(obj) if own is not None else ())] or _whole(
         obj, segment_named, True, parts
@@ -107,8 +107,8 @@ def updated_errors(
     fixed: Sequence[FieldError],
     others: Mapping[UpdateCheck, Callable[[], Sequence[FieldError]]],
 ) -> list[FieldError]:
-    """What is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata and
-    may not, ``others``: what the checks that are not about metadata do."""
+    """Return what is wrong with an update, in upstream's order; ``fixed``: what it changes of the server's own metadata
+    and may not, ``others``: what the checks that are not about metadata do."""
     parts, changes = _ErrorsByPart(new["metadata"]), fixed
     if old["metadata"].get("deletionTimestamp"):
         changes = [*_late_finalizer_errors(old["metadata"], new["metadata"]), *fixed]
@@ -140,12 +140,12 @@ class _ErrorsByPart:
         self.standard = list(_standard(finalizers)) if finalizers else []
 
     def of_whole(self, plain_finalizers: bool) -> list[FieldError]:
-        """All that is wrong, in upstream's order."""
+        """Return all that is wrong, in upstream's order."""
         found = self.described + self.finalizers
         return found if plain_finalizers else found + self.standard
 
     def of_update(self, plain_finalizers: bool) -> list[FieldError]:
-        """What is looked at once more where metadata are compared with the old ones."""
+        """Return what is looked at once more where metadata are compared with the old ones."""
         return self.described if plain_finalizers else self.described + self.standard
 
 
@@ -194,7 +194,7 @@ def _late_finalizer_errors(old: Metadata, new: Metadata) -> list[FieldError]:
 
 
 def part_errors(metadata: Metadata, *, plain_finalizers: bool = False) -> list[FieldError]:
-    """What is wrong with labels, annotations, owners and finalizers."""
+    """Return what is wrong with labels, annotations, owners and finalizers."""
     return _ErrorsByPart(metadata).of_whole(plain_finalizers)
 
 
@@ -207,7 +207,7 @@ def _finalizer_errors(finalizers: Sequence[str]) -> Iterator[FieldError]:
 
 
 def standard_finalizer_errors(path: str, name: str) -> list[FieldError]:
-    """A finalizer that is of no domain and not a standard one."""
+    """Return a finalizer that is of no domain and not a standard one."""
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [] if "/" in name or name in _STANDARD_FINALIZERS else [refusals.bad(path, name, text)]
 
@@ -218,12 +218,12 @@ def _standard(finalizers: Sequence[str]) -> Iterator[FieldError]:
 
 
 def label_and_annotation_errors(metadata: Metadata) -> list[FieldError]:
-    """What is wrong with labels and annotations."""
+    """Return what is wrong with labels and annotations."""
     return label_errors(metadata) + annotation_errors(metadata)
 
 
 def label_errors(metadata: Metadata) -> list[FieldError]:
-    """What is wrong with labels."""
+    """Return what is wrong with labels."""
     found: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
         found += names.label_pair_errors("metadata.labels", key, value)
@@ -231,7 +231,7 @@ def label_errors(metadata: Metadata) -> list[FieldError]:
 
 
 def annotation_errors(metadata: Metadata) -> list[FieldError]:
-    """What is wrong with annotations: their case does not count."""
+    """Return what is wrong with annotations: their case does not count."""
     annotations = metadata.get("annotations")
     if not annotations:
         return []

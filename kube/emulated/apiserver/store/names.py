@@ -48,18 +48,18 @@ DNS_1035_TEXT = (
 
 
 def is_dns_1035(text: str) -> bool:
-    """An RFC 1035 label, as the names of custom kinds must be."""
+    """Return an RFC 1035 label, as the names of custom kinds must be."""
     return len(text) <= _MAX_LABEL and re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) is not None
 
 
 def dns_1035_errors(text: str) -> list[str]:
-    """Why a text is no RFC 1035 label, in the server's words."""
+    """Return why a text is no RFC 1035 label, in the server's words."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
     return [*found, *([] if re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", text) else [DNS_1035_TEXT])]
 
 
 def label_texts(text: str) -> list[str]:
-    """Why a text is no RFC 1123 label."""
+    """Return why a text is no RFC 1123 label."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(text) > _MAX_LABEL else []
     if re.fullmatch(_LABEL, text):
         return found
@@ -67,26 +67,26 @@ def label_texts(text: str) -> list[str]:
 
 
 def segment_texts(text: str) -> list[str]:
-    """Why a text may not stand between the slashes of a path."""
+    """Return why a text may not stand between the slashes of a path."""
     if text in (".", ".."):
         return [f"may not be '{text}'"]
     return [f"may not contain '{sign}'" for sign in "/%" if sign in text]
 
 
 def is_label(text: str) -> bool:
-    """An RFC 1123 label, as container and namespace names must be."""
+    """Return an RFC 1123 label, as container and namespace names must be."""
     return len(text) <= _MAX_LABEL and re.fullmatch(_LABEL, text) is not None
 
 
 def qualified_texts(text: str) -> list[str]:
-    """Why a text is no qualified name."""
+    """Return why a text is no qualified name."""
     if len(text) <= _MAX_QUALIFIED and _is_qualified(text):
         return []
     return [error.text.partition(": ")[2] for error in qualified_errors("", text)]
 
 
 def qualified_errors(path: str, text: str) -> list[FieldError]:
-    """What is wrong with a qualified name: ``prefix/name`` or ``name``."""
+    """Return what is wrong with a qualified name: ``prefix/name`` or ``name``."""
     return [] if len(text) <= _MAX_QUALIFIED and _is_qualified(text) else _qualified_errors(path, text)
 
 
@@ -115,7 +115,7 @@ def _qualified_errors(path: str, text: str) -> list[FieldError]:
 
 
 def subdomain_texts(text: str) -> list[str]:
-    """Why a text is no RFC 1123 subdomain."""
+    """Return why a text is no RFC 1123 subdomain."""
     if len(text) <= _MAX_SUBDOMAIN:
         return [] if _is_subdomain(text) else [SUBDOMAIN_TEXT]
     found = [f"must be no more than {_MAX_SUBDOMAIN} characters"]
@@ -129,18 +129,18 @@ def _is_subdomain(text: str) -> bool:
 
 
 def label_value_texts(value: str) -> list[str]:
-    """Why a text is no label's value."""
+    """Return why a text is no label's value."""
     found = [f"must be no more than {_MAX_LABEL} characters"] if len(value) > _MAX_LABEL else []
     return found if re.fullmatch(LABEL_VALUE, value) else [*found, LABEL_VALUE_TEXT]
 
 
 def label_value_errors(path: str, value: str) -> list[FieldError]:
-    """What is wrong with a label's value."""
+    """Return what is wrong with a label's value."""
     return [refusals.bad(path, value, text) for text in label_value_texts(value)]
 
 
 def label_pair_errors(path: str, key: str, value: str) -> list[FieldError]:
-    """What is wrong with a label."""
+    """Return what is wrong with a label."""
     return [] if _is_label_pair(key, value) else [*qualified_errors(path, key), *label_value_errors(path, value)]
 
 
@@ -151,5 +151,5 @@ def _is_label_pair(key: str, value: str) -> bool:
 
 
 def subdomain_errors(path: str, text: str) -> list[FieldError]:
-    """What is wrong with an RFC 1123 subdomain."""
+    """Return what is wrong with an RFC 1123 subdomain."""
     return [refusals.bad(path, text, error) for error in subdomain_texts(text)]

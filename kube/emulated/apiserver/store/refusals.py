@@ -44,7 +44,7 @@ class FieldError(Struct, frozen=True):
     text: str = ""
 
     def message(self) -> str:
-        """Without the path, as in ``details.causes``."""
+        """Return it without the path, as in ``details.causes``."""
         label = _REASONS[self.reason]
         return f"{label}: {self.text}" if self.text else label
 
@@ -53,7 +53,7 @@ class FieldError(Struct, frozen=True):
 
 
 def shown(value: Any) -> str:
-    """A value as Go prints it in field errors: strings quoted, the rest as JSON."""
+    """Return a value as Go prints it in field errors: strings quoted, the rest as JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -79,7 +79,7 @@ def unsupported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    """The field repeats a value that must be unique."""
+    """Return the field repeats a value that must be unique."""
     return FieldError(path, "FieldValueDuplicate", shown(value))
 
 
@@ -184,7 +184,7 @@ def future_version(wanted: int, current: int) -> ApiError:
 
 
 def version_error(text: str) -> FieldError:
-    """What is wrong with a resourceVersion that is not a number."""
+    """Return what is wrong with a resourceVersion that is not a number."""
     reason = "value out of range" if text.isdecimal() else "invalid syntax"
     return bad("resourceVersion", text, f"strconv.ParseUint: parsing {shown(text)}: {reason}")
 

@@ -19,7 +19,7 @@ from mews.kube.releases.release_data import merged, read
 
 
 def kinds_of(release: ClusterRelease) -> Registry:
-    """All kinds that a cluster of that release serves."""
+    """Return all kinds that a cluster of that release serves."""
     if release.is_default:
         return Registry(BUILTIN)
     table = merged(release.name, "kinds.json")
@@ -73,13 +73,13 @@ def _kind(release: ClusterRelease, api_version: str, plural: str, words: list[st
 
 @cache
 def _first(group: str, version: str, plural: str) -> Kind | None:
-    """The kind of the first release's table, in that version or in the one that is stored."""
+    """Return the kind of the first release's table, in that version or in the one that is stored."""
     found = [kind for kind in BUILTIN if (kind.resource.group, kind.plural) == (group, plural)]
     return next((kind for kind in found if kind.resource.version == version), found[0] if found else None)
 
 
 def _new(resource: Resource) -> Kind:
-    """A kind that the first release did not have, or not in a version that is served by default."""
+    """Return a kind that the first release did not have, or not in a version that is served by default."""
     storage = (resource.group, resource.plural)
     return Kind(resource, resource.kind.lower(), storage=storage, generation=True)
 

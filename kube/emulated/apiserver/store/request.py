@@ -40,7 +40,7 @@ class WriteRequest(Struct, frozen=True, eq=False):
         return self.identity.name
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` made at the write's first attempt."""
+        """Return what ``make`` made at the write's first attempt."""
         if self.answers is None:
             return make()
         if key not in self.answers:

@@ -17,7 +17,7 @@ _OF_A_REQUEST = ("name", "firstAvailable")
 
 
 def shown(plural: str, obj: Object) -> Object:
-    """An object of v1 as v1beta1 has it; of its spec alone, all else is the same."""
+    """Return an object of v1 as v1beta1 has it; of its spec alone, all else is the same."""
     return _SHOWN[plural](obj) if plural in _SHOWN else obj
 
 

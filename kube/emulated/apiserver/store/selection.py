@@ -32,7 +32,7 @@ class FieldTerm(Struct, frozen=True):
     fallback: tuple[str, ...] = ()
 
     def holds(self, obj: Object) -> bool:
-        """Whether the object satisfies it."""
+        """Return whether the object satisfies it."""
         found = text_at(obj, self.path, self.default)
         if not found and self.fallback:
             found = text_at(obj, self.fallback)
@@ -53,7 +53,7 @@ class Selection(Struct, frozen=True):
         return self.labels is None and not self.fields
 
     def matches(self, obj: Object) -> bool:
-        """Whether the object is selected."""
+        """Return whether the object is selected."""
         if self.namespace is not None and obj["metadata"].get("namespace") != self.namespace:
             return False
         for term in self.fields:
@@ -73,7 +73,7 @@ EVERYTHING = Selection()
 
 
 def text_at(obj: Any, path: tuple[str, ...], default: str = "") -> str:
-    """The value at a path as text, ``default`` when absent."""
+    """Return the value at a path as text, ``default`` when absent."""
     value = obj
     for part in path:
         if type(value) is not dict or (value := value.get(part)) is None:
@@ -107,7 +107,7 @@ def _labels(text: str) -> Callable[[Mapping[str, str]], bool]:
 
 
 def _requirement_errors(key: str, values: Sequence[str]) -> list[refusals.FieldError]:
-    """What is wrong with key and values of a requirement: values as they are, however long."""
+    """Return what is wrong with key and values of a requirement: values as they are, however long."""
     found = names.qualified_errors("<nil>", key)
     for index, value in enumerate(values):
         if not re.fullmatch(names.LABEL_VALUE, value):

@@ -70,7 +70,7 @@ class CommittedWrite:
         return True
 
     def seen_by(self, selection: Selection) -> WatchEvent | None:
-        """The event that a watcher with that selection gets: entering is ADDED, leaving is DELETED with the old
+        """Return the event that a watcher with that selection gets: entering is ADDED, leaving is DELETED with the old
         content and the new version."""
         old, new = self.both()
         was = old is not None and selection.matches(old)
@@ -79,7 +79,7 @@ class CommittedWrite:
         return WatchEvent(EventType.DELETED, self.left()) if was else None
 
     def left(self) -> Object:
-        """The old content under the new version."""
+        """Return the old content under the new version."""
         if self._left is None:
             old = self.old
             assert old is not None
@@ -138,13 +138,13 @@ class WatchInbox:
             waiter.set_result(None)
 
     def ready(self) -> list[WatchEvent]:
-        """All that can be read without waiting."""
+        """Return all that can be read without waiting."""
         events = list(self._events)
         self._events.clear()
         return events
 
     def pop(self) -> WatchEvent | None:
-        """The next event, None when there is none to be read."""
+        """Return the next event, None when there is none to be read."""
         return self._events.popleft() if self._events else None
 
     @property
@@ -153,13 +153,13 @@ class WatchInbox:
         return self._ended
 
     def arrival(self) -> asyncio.Future[None]:
-        """What is done once there is something to read, or the watch has ended."""
+        """Return what is done once there is something to read, or the watch has ended."""
         self._waiter = asyncio.get_running_loop().create_future()
         return self._waiter
 
     async def next_by(self, deadline_s: float) -> WatchEvent | None:
-        """The next event, None when the watch has ended; TimeoutError when there is none by that time of the loop.
-        ``close`` after the last one.
+        """Return the next event, None when the watch has ended; TimeoutError when there is none by that time of the
+        loop. ``close`` after the last one.
 
         The alarm that is set stays for later calls whose time is later, and is set anew once it rings: a timer for each
         event of each watch cost as much as sending it.
@@ -186,7 +186,7 @@ class WatchInbox:
 
 
 def order_of(key: Key) -> tuple[str, str]:
-    """By which lists are sorted: the paths in etcd, where ``a-b/x`` comes before ``a/x``."""
+    """Return them by which lists are sorted: the paths in etcd, where ``a-b/x`` comes before ``a/x``."""
     return f"{key[0]}/", key[1]
 
 
@@ -210,14 +210,15 @@ class ResourceShelf:
         return self._objects.get(key)
 
     def select(self, selection: Selection) -> Iterator[Object]:
-        """All selected objects, in the order of their paths."""
+        """Yield all selected objects, in the order of their paths."""
         for key in self._range(selection.namespace):
             obj = self._objects[key]
             if selection.is_everything or selection.matches(obj):
                 yield obj
 
     def at(self, version: int) -> dict[Key, Object]:
-        """The objects as they were when that version was written; ``Gone`` when the history does not reach back."""
+        """Return the objects as they were when that version was written; ``Gone`` when the history does not reach
+        back."""
         if version < self._floor:
             raise GoneError(f"The resourceVersion for the provided list is too old: {version}")
         found = dict(self._objects)
@@ -311,7 +312,7 @@ class ResourceShelf:
             self._buckets.pop(path, None)
 
     def watchers(self) -> int:
-        """How many watches are open."""
+        """Return how many watches are open."""
         return len(self._broad) + sum(len(subs) for by_value in self._buckets.values() for subs in by_value.values())
 
     def disconnect(self) -> None:

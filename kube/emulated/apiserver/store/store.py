@@ -92,7 +92,7 @@ class Store:
         return self._version
 
     def shelf(self, kind: Kind) -> ResourceShelf:
-        """Where a kind's objects are."""
+        """Return where a kind's objects are."""
         shelf = self._shelves.get(kind.storage)
         if shelf is None:
             shelf = self._shelves[kind.storage] = ResourceShelf(self._history)
@@ -101,7 +101,7 @@ class Store:
         return shelf
 
     def filled(self, group: str, plural: str) -> ResourceShelf | None:
-        """The shelf of a resource, None where it is empty: admission asks that for each write."""
+        """Return the shelf of a resource, None where it is empty: admission asks that for each write."""
         shelf = self._shelves.get((group, plural))
         return shelf if shelf is not None and len(shelf) else None
 
@@ -116,7 +116,7 @@ class Store:
             shelf.disconnect()
 
     def rules(self, kind: Kind) -> KindRules[Store]:
-        """What a kind brings into the life cycle."""
+        """Return what a kind brings into the life cycle."""
         if kind.custom:
             return self._rules_of(kind)
         found = self._rules.get(id(kind))
@@ -127,12 +127,12 @@ class Store:
     # Reading
 
     def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """The stored object, in its storage form, or None."""
+        """Return the stored object, in its storage form, or None."""
         shelf = self._shelves.get(kind.storage)
         return None if shelf is None else shelf.get((namespace, name))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """The object as the kind shows it; 404 when there is none."""
+        """Return the object as the kind shows it; 404 when there is none."""
         obj = self.find(kind, namespace, name)
         if obj is None:
             raise refusals.missing(kind, name)
@@ -158,7 +158,7 @@ class Store:
         return self._page(kind, selection, found, version=version, start=start, limit=limit)
 
     def _snapshot(self, version: int, kind: Kind, selection: Selection, after: str) -> Sequence[Object]:
-        """The unfinished list of that version.
+        """Return the unfinished list of that version.
 
         Raises ``GoneError`` when it is too old, with a token that goes on from what is there now.
         """
@@ -234,19 +234,19 @@ class Store:
         return lambda: self._listeners.remove(listener)
 
     def new_uid(self) -> str:
-        """A version 4 UUID from the store's own chance."""
+        """Return a version 4 UUID from the store's own chance."""
         bits = self._rng.getrandbits(128) & ~(0xF << 76) | (0x4 << 76)
         bits = bits & ~(0x3 << 62) | (0x2 << 62)
         text = f"{bits:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def review_uid(self) -> str:
-        """A uid for an AdmissionReview; uids of objects must not depend on webhooks."""
+        """Return a uid for an AdmissionReview; uids of objects must not depend on webhooks."""
         self._reviews += 1
         return f"00000000-0000-4000-8000-{self._reviews:012x}"
 
     def other_name(self, prefix: str) -> str:
-        """A name for a part of an object, by a chance of its own: names of objects must not depend on it."""
+        """Return a name for a part of an object, by a chance of its own: names of objects must not depend on it."""
         return prefix + "".join(self._other.choice(_NAME_ALPHABET) for _ in range(5))
 
     def new_name(self, prefix: str) -> str:
@@ -272,7 +272,7 @@ class Store:
 
 
 def read_version(text: str) -> int:
-    """A resourceVersion as a number, 0 for "" and "0"; 400 for garbage."""
+    """Return a resourceVersion as a number, 0 for "" and "0"; 400 for garbage."""
     if not text:
         return 0
     if not text.isdecimal():

@@ -38,12 +38,12 @@ ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 
 def administrator(name: str) -> User:
-    """An administrator of that name, as kube-apiserver reads one from a token file."""
+    """Return an administrator of that name, as kube-apiserver reads one from a token file."""
     return User(name, (MASTERS, AUTHENTICATED), name)
 
 
 def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups of a namespace's service accounts."""
+    """Return the groups of a namespace's service accounts."""
     return (_SERVICE_ACCOUNTS, f"{_SERVICE_ACCOUNTS}:{namespace}", AUTHENTICATED)
 
 

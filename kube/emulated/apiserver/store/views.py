@@ -107,7 +107,7 @@ VIEWS: Mapping[str, KindView] = {
 
 
 def view_of(kind: Kind) -> KindView:
-    """How the kind shows stored objects."""
+    """Return how the kind shows stored objects."""
     if kind.custom:
         return KindView(show=kind.forms[0]) if kind.forms is not None else VIEWS[""]
     return _versioned(kind) if kind.view == VERSIONED else VIEWS[kind.view]
@@ -153,5 +153,5 @@ def ask_ahead(kind: Kind, obj: Object) -> None:
 
 
 def stored_form(kind: Kind, obj: Object) -> Object:
-    """An object of a custom kind, checked in its own version, as it is stored."""
+    """Return an object of a custom kind, checked in its own version, as it is stored."""
     return kind.forms[1](obj) if kind.forms is not None else obj

@@ -25,7 +25,7 @@ class ColumnSpec(Struct, frozen=True):
     priority: int = 0
 
     def shown(self) -> dict[str, Any]:
-        """As in ``columnDefinitions``."""
+        """Return them as in ``columnDefinitions``."""
         return {
             "name": self.name,
             "type": self.type,
@@ -42,7 +42,7 @@ DATED = (NAME, ColumnSpec("Created At", type="date"))
 
 @cache
 def columns_of(release: str, qualified: str) -> tuple[ColumnSpec, ...]:
-    """The columns of a built-in kind in a release (``columns.json``), by its qualified plural."""
+    """Return the columns of a built-in kind in a release (``columns.json``), by its qualified plural."""
     lines = merged(release, "columns.json").get(qualified)
     return DATED if lines is None else tuple(map(_column, lines))
 
@@ -69,7 +69,7 @@ class Printer(Struct, frozen=True):
     """Whether the cells lack the name, which comes first, and the age, which comes wherever its column is."""
 
     def row(self, columns: Sequence[ColumnSpec], obj: Object, now_s: float) -> Row:
-        """All cells of an object."""
+        """Return all cells of an object."""
         if not self.is_part:
             return self.cells(obj, now_s)
         row: Row = [obj["metadata"]["name"], *self.cells(obj, now_s)]
@@ -80,18 +80,18 @@ class Printer(Struct, frozen=True):
 
 
 def spec_of(obj: Object) -> Mapping[str, Any]:
-    """The spec of an object, empty where it has none."""
+    """Return the spec of an object, empty where it has none."""
     return obj.get("spec") or {}
 
 
 def parameter_kind(policy: Object) -> str:
-    """The kind of an admission policy's parameters."""
+    """Return the kind of an admission policy's parameters."""
     kind = spec_of(policy).get("paramKind")
     return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
 
 
 def meta_age(obj: Object, now_s: float) -> str:
-    """How old an object is."""
+    """Return how old an object is."""
     return age(obj["metadata"].get("creationTimestamp"), now_s)
 
 
@@ -104,7 +104,7 @@ _OPERATORS = {"In": "{} in ({})", "NotIn": "{} notin ({})", "Exists": "{}", "Doe
 
 
 def selector_text(selector: Mapping[str, Any] | None) -> str:
-    """A metav1.LabelSelector as one would type it."""
+    """Return a metav1.LabelSelector as one would type it."""
     selector = selector or {}
     terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():

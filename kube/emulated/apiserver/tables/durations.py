@@ -46,7 +46,7 @@ def _pair(total: int, unit: int, name: str, smaller: int, smaller_name: str) -> 
 
 
 def age(stamp: Any, now_s: float) -> str:
-    """How long ago a timestamp was, ``<unknown>`` without one."""
+    """Return how long ago a timestamp was, ``<unknown>`` without one."""
     if not stamp:
         return UNKNOWN
     try:

@@ -24,7 +24,7 @@ _STEP = re.compile(
 
 
 def find(value: Any, path: str) -> list[Any]:
-    """All values at a path.
+    """Return all values at a path.
 
     Raises ValueError for a path that cannot be read.
     """
@@ -45,7 +45,7 @@ def _walk(parent: Any, step: re.Match[str]) -> Iterator[Any]:
 
 
 def _below(value: Any) -> Iterator[Any]:
-    """The value and all that is in it."""
+    """Yield the value and all that is in it."""
     yield value
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for item in inside:

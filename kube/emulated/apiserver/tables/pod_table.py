@@ -29,7 +29,7 @@ class _Summary(Struct):
 
 
 def cells(pod: Object, now_s: float) -> Row:
-    """The row of a pod."""
+    """Return the row of a pod."""
     spec, status = pod["spec"], pod.get("status") or {}
     summary = _summarise(pod)
     sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
@@ -71,7 +71,7 @@ def _summarise(pod: Object) -> _Summary:
 
 
 def _sum_up_init(pod: Object, summary: _Summary) -> bool:
-    """Whether the pod is still initializing."""
+    """Return whether the pod is still initializing."""
     specs = pod["spec"].get("initContainers") or []
     sidecars = {c["name"] for c in specs if c.get("restartPolicy") == "Always"}
     for index, container in enumerate((pod.get("status") or {}).get("initContainerStatuses") or ()):

@@ -84,7 +84,7 @@ def _account(obj: Object, now_s: float) -> Row:
 
 
 def _event(event: Object, now_s: float) -> Row:
-    """Of an event in core form."""
+    """Return that of an event in core form."""
     first = age(event.get("firstTimestamp") or event.get("eventTime"), now_s)
     last = age(event.get("lastTimestamp"), now_s) if event.get("lastTimestamp") else first
     count = event.get("count") or 1
@@ -147,7 +147,7 @@ def _service(obj: Object, now_s: float) -> Row:
 
 
 def _external(service: Object) -> str:
-    """Where a service is reached from outside."""
+    """Return where a service is reached from outside."""
     spec = service.get("spec") or {}
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
@@ -246,7 +246,7 @@ TABLES: Mapping[str, Printer] = {
 
 
 def _printer(kind: Kind) -> tuple[Sequence[ColumnSpec], Printer]:
-    """The columns of a kind, and what makes its cells."""
+    """Return the columns of a kind, and what makes its cells."""
     if kind.custom:
         return _custom(kind)
     group, plural = kind.storage
@@ -307,7 +307,7 @@ def table(
     version: str = "v1",
     head: bool = True,
 ) -> dict[str, Any]:
-    """The meta.k8s.io Table of objects; ``include`` is None, Metadata or Object."""
+    """Return the meta.k8s.io Table of objects; ``include`` is None, Metadata or Object."""
     columns, printer = _printer(kind)
     rows = []
     for obj in sorted(objects, key=_precedence) if kind.qualified == _BY_PRECEDENCE else objects:
@@ -342,7 +342,7 @@ def _included(obj: Object, include: str, version: str) -> Object | None:
 
 
 def empty_cells(kind: Kind) -> Row:
-    """The cells of an object that has nothing but its kind."""
+    """Return the cells of an object that has nothing but its kind."""
     columns, printer = _printer(kind)
     try:
         return printer.row(columns, {"metadata": {"name": ""}}, 0.0)

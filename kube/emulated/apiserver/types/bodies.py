@@ -51,8 +51,8 @@ def decode(
     refuse: Refuse = refused,
     stored: Object | None = None,
 ) -> Object:
-    """The object that the server makes of a body, which may be what a patch made of a ``stored`` one; the body itself
-    stays as it is.
+    """Return the object that the server makes of a body, which may be what a patch made of a ``stored`` one; the body
+    itself stays as it is.
 
     Raises what ``refuse`` makes for a value of a wrong type, and in strict validation for an unknown or repeated field.
     """
@@ -77,7 +77,8 @@ def decode(
 
 
 def _decode_action(resource: Resource, release: str, body: Mapping[str, Any], request: WriteRequest) -> Object:
-    """The body of a subresource's own kind (Binding, Eviction, Scale, TokenRequest); refused as ``decode`` does."""
+    """Return the body of a subresource's own kind (Binding, Eviction, Scale, TokenRequest); refused as ``decode``
+    does."""
     root = root_of(resource, release)
     if root is None:
         return dict(body)
@@ -95,14 +96,14 @@ def _decode_action(resource: Resource, release: str, body: Mapping[str, Any], re
 
 
 def decode_subresource(kind: Kind, name: str, body: Mapping[str, Any], request: WriteRequest) -> Object:
-    """The body of a subresource of this kind, decoded by the kind that travels through it."""
+    """Return the body of a subresource of this kind, decoded by the kind that travels through it."""
     sub = kind.subresource(name)
     assert sub is not None
     return _decode_action(Resource(sub.group, sub.version, sub.name, sub.kind), kind.release, body, request)
 
 
 def shape_of(kind: Kind) -> Struct:
-    """The struct of a kind; of a custom one only the metadata is typed."""
+    """Return the struct of a kind; of a custom one only the metadata is typed."""
     found = None if kind.custom else root_of(kind.resource, kind.release)
     if found is not None:
         return found

@@ -37,7 +37,7 @@ _HEAD: Mapping[str, Schema] = {
 
 
 def escaped(name: str) -> str:
-    """A property's name as CEL can say it, "" for one that it cannot."""
+    """Return a property's name as CEL can say it, "" for one that it cannot."""
     if not name or name[0].isdigit() or re.search(r"[^a-zA-Z0-9\-./_]", name):
         return ""
     if name in _KEYWORDS:
@@ -57,7 +57,7 @@ class Declared(Struct, frozen=True):
     key: Declared | None = None
 
     def size_at(self, path: tuple[str, ...]) -> int | None:
-        """The most elements of what is at a path below ``self``, None for a path that leads nowhere."""
+        """Return the most elements of what is at a path below ``self``, None for a path that leads nowhere."""
         place: Declared | None = self
         for name in path[1:]:
             if place is None:
@@ -75,7 +75,8 @@ _KEY = Declared(types.STRING, 0, 2)
 
 
 def declared(schema: Schema | None, name: str, *, is_root: bool = False) -> Declared | None:
-    """The type of a schema's values, None where rules may not look; ``name`` is what an object's type is called."""
+    """Return the type of a schema's values, None where rules may not look; ``name`` is what an object's type is
+    called."""
     if not isinstance(schema, Mapping):
         return None
     if schema.get("x-kubernetes-int-or-string"):
@@ -99,7 +100,7 @@ def declared(schema: Schema | None, name: str, *, is_root: bool = False) -> Decl
 
 
 def with_head(schema: Schema) -> Schema:
-    """The schema of a resource, with the parts of its head that rules may always look at."""
+    """Return the schema of a resource, with the parts of its head that rules may always look at."""
     properties = schema.get("properties") or {}
     names = ((properties.get("metadata") or {}).get("properties") or {}).keys()
     if {"kind", "apiVersion"} <= properties.keys() and {"name", "generateName"} <= names:
@@ -169,12 +170,12 @@ def _string(schema: Schema) -> Declared:
 
 
 def cardinality(least_bytes: int) -> int:
-    """How many values of so many bytes a request holds."""
+    """Return how many values of so many bytes a request holds."""
     return _REQUEST // (least_bytes + 1)
 
 
 def value_of(value: Any, schema: Schema | None, *, is_root: bool = False) -> Any:
-    """A JSON value as CEL has it.
+    """Return a JSON value as CEL has it.
 
     Raises ``CelError`` for one that its schema does not know.
     """
@@ -241,7 +242,7 @@ _SCALARS: Mapping[str, Type] = {
 
 
 def kind_type(kind: Kind) -> Type:
-    """The type of a kind's objects."""
+    """Return the type of a kind's objects."""
     if not kind.custom:
         root = gotypes.root_of(kind.resource, kind.release)
         return types.DYN if root is None else _builtin(root.ref)

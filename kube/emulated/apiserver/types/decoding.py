@@ -107,7 +107,7 @@ def _anything(value: Any, _: list[str]) -> Any:
 
 
 def _schema_or_list(value: Any, _: list[str]) -> Any:
-    """A part that decodes itself: what is unknown in it is dropped in silence, as upstream does."""
+    """Return a part that decodes itself: what is unknown in it is dropped in silence, as upstream does."""
     if isinstance(value, list):
         return [decoder(JSON_SCHEMA)({} if item is None else item, []) for item in value]
     return decoder(JSON_SCHEMA)(value, []) if isinstance(value, Mapping) else None
@@ -153,7 +153,7 @@ _ZEROS: Mapping[str, Any] = {
 
 @cache
 def decoder(type_: str) -> Decode:
-    """The decoder of a type expression. It raises ``ValueError`` for a value of another shape."""
+    """Return the decoder of a type expression. It raises ``ValueError`` for a value of another shape."""
     if type_ in _SCALARS:
         return _SCALARS[type_]
     if type_.startswith("[]"):
@@ -164,7 +164,7 @@ def decoder(type_: str) -> Decode:
 
 
 def zero(type_: str) -> Any:
-    """What a null in a list stands for."""
+    """Return what a null in a list stands for."""
     if type_ in _SCALARS or type_[:2] in ("[]", "{}"):
         return _ZEROS.get(type_)
     return decoder(type_)({}, [])
@@ -172,7 +172,7 @@ def zero(type_: str) -> Any:
 
 @cache
 def nothing(ref: str) -> Mapping[str, Any]:
-    """What an object of that type shows that says nothing and was given no defaults."""
+    """Return what an object of that type shows that says nothing and was given no defaults."""
     found: dict[str, Any] = {}
     for name, field in struct(ref).fields.items():
         if field.empty == "null":
@@ -247,7 +247,7 @@ def _struct(ref: str) -> Decode:  # noqa: C901
 
 
 def decode_patched(ref: str, value: Mapping[str, Any], stored: Mapping[str, Any], unknown: list[str]) -> dict[str, Any]:
-    """What ``decoder(ref)`` makes of a value that a patch made of a stored one.
+    """Return what ``decoder(ref)`` makes of a value that a patch made of a stored one.
 
     Parts that the patch left alone are the very ones that are stored. They were decoded when they came, and decoding
     changes nothing a second time: of them a copy is enough.
@@ -282,8 +282,8 @@ _Known = dict[str, tuple[Decode, bool, str]]
 
 @cache
 def _compiled(ref: str) -> tuple[_Known, list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """By field its decoder, whether it keeps what is empty and which struct it is; constants and made values of absent
-    fields."""
+    """Return them by field its decoder, whether it keeps what is empty and which struct it is; constants and made
+    values of absent fields."""
     fields = struct(ref).fields
     known = {
         name: (

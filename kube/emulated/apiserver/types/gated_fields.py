@@ -28,7 +28,7 @@ class _Part(Value, frozen=True):
 
 
 def dropper(root: Struct, gates: FeatureGates, others: Mapping[str, Drop]) -> Callable[[Any], None] | None:
-    """What drops the fields of an object whose gates are off, None where none can have any.
+    """Return what drops the fields of an object whose gates are off, None where none can have any.
 
     ``others`` are by struct (``core/v1.PodSpec``) what is dropped beside its fields, before them.
     """
@@ -64,7 +64,7 @@ def _disabled(gates: FeatureGates) -> dict[str, set[str]]:
 
 
 def _plan(root: Struct, disabled: Mapping[str, set[str]], others: Mapping[str, Drop]) -> dict[str, _Part]:
-    """The structs below a root, itself included, that hold anything to drop or lead to such."""
+    """Return the structs below a root, itself included, that hold anything to drop or lead to such."""
     known, waiting = {root.ref: root}, [root]
     leads: dict[str, list[tuple[str, str, str]]] = {}
     while waiting:
@@ -93,7 +93,7 @@ def _plan(root: Struct, disabled: Mapping[str, set[str]], others: Mapping[str, D
 
 
 def _unwrapped(value: Any, wraps: str) -> list[Any]:
-    """The structs that a field holds: itself, or the members of its lists and maps."""
+    """Return the structs that a field holds: itself, or the members of its lists and maps."""
     found = [value]
     for wrap in wraps:
         if wrap == "[":

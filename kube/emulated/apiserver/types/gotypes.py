@@ -87,7 +87,7 @@ class Struct(msgspec.Struct, frozen=True):
 
 
 def go_name(type_: str) -> str:
-    """The Go type of a type expression."""
+    """Return the Go type of a type expression."""
     if type_.startswith("[]"):
         return f"[]{go_name(type_[2:])}"
     if type_.startswith("{}"):
@@ -96,12 +96,12 @@ def go_name(type_: str) -> str:
 
 
 def release_mark(release: str) -> str:
-    """What follows the group in references to structs of a release: nothing for the first, ``@1.37``."""
+    """Return what follows the group in references to structs of a release: nothing for the first, ``@1.37``."""
     return "" if release == DEFAULT else f"@{release}"
 
 
 def plain_ref(ref: str) -> str:
-    """A reference without its release."""
+    """Return a reference without its release."""
     return _MARK.sub("", ref)
 
 
@@ -113,8 +113,8 @@ _FILES = {"": "core", "internal": "apiserverinternal"}
 
 @cache
 def table(group: str) -> Mapping[str, Mapping[str, str] | str]:
-    """All types of a group's file (``core``, ``core@1.37``), by version and name; none for a group that is not built
-    in. A type that is another version's but for the version is that version's name."""
+    """Return all types of a group's file (``core``, ``core@1.37``), by version and name; none for a group that is not
+    built in. A type that is another version's but for the version is that version's name."""
     file, _, release = group.partition("@")
     found: Mapping[str, Mapping[str, str] | str] = merged(release or DEFAULT, f"types/{file}.json")
     return found
@@ -122,7 +122,7 @@ def table(group: str) -> Mapping[str, Mapping[str, str] | str]:
 
 @cache
 def struct(ref: str) -> Struct:
-    """The struct of a reference such as ``core/v1.PodSpec``; ``KeyError`` when there is none."""
+    """Return the struct of a reference such as ``core/v1.PodSpec``; ``KeyError`` when there is none."""
     group, _, name = ref.partition("/")
     lines = dict(_lines(group, name))
     head = lines.pop("", "").split()
@@ -140,7 +140,7 @@ def _lines(group: str, name: str) -> Mapping[str, str]:
 
 
 def root_of(resource: Resource, release: str = DEFAULT) -> Struct | None:
-    """The struct of a kind in a release, None for what is not built in."""
+    """Return the struct of a kind in a release, None for what is not built in."""
     return _root(resource.group, resource.version, resource.kind, release)
 
 

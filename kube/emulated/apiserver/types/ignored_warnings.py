@@ -30,7 +30,7 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 
 
 def ignored_warnings(obj: Mapping[str, Any], *, containers: bool = False) -> list[str]:
-    """One line for each reason why something of an object is ignored here, with the fields it concerns.
+    """Return one line for each reason why something of an object is ignored here, with the fields it concerns.
 
     ``obj`` has apiVersion and kind. ``containers``: images run in containers of the Docker engine.
     """
@@ -73,7 +73,7 @@ def _ignored(ref: str, value: Any, path: str, containers: bool) -> Iterator[tupl
 
 
 def _is_given(field: Field, given: Any) -> bool:
-    """Whether a field has another value than where it is left out."""
+    """Return whether a field has another value than where it is left out."""
     if field.name == "volumeMounts" and isinstance(given, list):
         return any(not str(mount.get("name", "")).startswith(_TOKEN_VOLUME) for mount in given)
     if field.name == "enableServiceLinks":
@@ -100,7 +100,7 @@ def _is_struct(ref: str) -> bool:
 
 @cache
 def reasons_of(ref: str) -> Mapping[str, str]:
-    """The fields of a struct that are ignored, or that act in containers or processes alone -> why."""
+    """Return the fields of a struct that are ignored, or that act in containers or processes alone -> why."""
     found = {name: row.why for row in IGNORED if row.struct == ref for name in row.fields.split()}
     found |= dict.fromkeys(CONTAINERS_ONLY.get(ref, "").split(), _CONTAINERS_ONLY)
     return found | dict.fromkeys(PROCESSES_ONLY.get(ref, "").split(), _PROCESSES_ONLY)
@@ -108,7 +108,7 @@ def reasons_of(ref: str) -> Mapping[str, str]:
 
 @cache
 def reached() -> tuple[str, ...]:
-    """Every struct of a pod's spec that is reached by fields that act."""
+    """Return every struct of a pod's spec that is reached by fields that act."""
     found, left = {POD: None}, [POD]
     while left:
         ref = left.pop()

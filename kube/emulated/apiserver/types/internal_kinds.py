@@ -42,7 +42,8 @@ def internal(value: Any, type_: str) -> Any:
 
 
 def difference(before: Any, after: Any, type_: str) -> str:
-    """The two as upstream's diff shows them (apimachinery's util/diff): lines of JSON, three around each change."""
+    """Return the two as upstream's diff shows them (apimachinery's util/diff): lines of JSON, three around each
+    change."""
     found = [*difflib.unified_diff(_lines(before, type_), _lines(after, type_), n=3)]
     return "".join(found[2:])  # without the names of two files
 

@@ -71,8 +71,8 @@ WEBHOOK_VARIABLES: Mapping[str, Type] = {
 
 
 def policy_variables(*, params: bool, variables: Mapping[str, Type] | None = None) -> dict[str, Type]:
-    """The variables of a policy's expressions: ``params`` only with a paramKind, ``variables`` those declared so far
-    (None where there are none at all)."""
+    """Return the variables of a policy's expressions: ``params`` only with a paramKind, ``variables`` those declared so
+    far (None where there are none at all)."""
     known: dict[str, Type] = {**WEBHOOK_VARIABLES, "namespaceObject": NAMESPACE}
     if params:
         known["params"] = DYN
@@ -82,7 +82,7 @@ def policy_variables(*, params: bool, variables: Mapping[str, Type] | None = Non
 
 
 def error_of(found: CompiledExpression, allowed: tuple[str, ...]) -> str:
-    """What is wrong with an expression that must evaluate to one of the types; "" when nothing is."""
+    """Return what is wrong with an expression that must evaluate to one of the types; "" when nothing is."""
     if found.error:
         return f"compilation failed: {found.error}"
     if found.type.name in allowed or str(found.type) in allowed:

@@ -27,7 +27,7 @@ class _AbortError(Exception):
 
 
 def mismatch(value: Mapping[str, Any], root: Struct) -> str:
-    """The decoder's complaint about the first value of a wrong type, "" when there is none."""
+    """Return the decoder's complaint about the first value of a wrong type, "" when there is none."""
     try:
         return next(_in_struct(value, root, ()), "")
     except _AbortError as error:
@@ -47,7 +47,7 @@ def _in_struct(value: Mapping[str, Any], shape: Struct, path: Path) -> Iterator[
 
 
 def _named(field: Field) -> tuple[str, ...]:
-    """The steps to a field of a struct: through the embedded one that has it, where the decoder names that."""
+    """Return the steps to a field of a struct: through the embedded one that has it, where the decoder names that."""
     return (field.within, field.name) if field.within else (field.name,)
 
 
@@ -120,7 +120,7 @@ def _in_schemas(value: Any, type_: str, place: tuple[Struct, Field], path: Path)
 
 
 def _in_bytes(value: Any, type_: str, place: tuple[Struct, Field], path: Path) -> Iterator[str]:
-    """Bytes in base64, or one by one."""
+    """Yield bytes in base64, or one by one."""
     if isinstance(value, str):
         _check_base64(value)
     elif not isinstance(value, list):
@@ -153,7 +153,8 @@ def _wrong(value: Any, type_: str, place: tuple[Struct, Field], path: Path, *, g
 
 
 def _item_name(field: Field, type_: str) -> str:
-    """The Go type of an item of a field whose Go type is known: ``[]v1.FinalizerName`` holds ``v1.FinalizerName``."""
+    """Return the Go type of an item of a field whose Go type is known: ``[]v1.FinalizerName`` holds
+    ``v1.FinalizerName``."""
     depth = (len(field.type) - len(type_)) // 2
     name = field.go_type
     for _ in range(depth):
@@ -167,7 +168,7 @@ def _item_name(field: Field, type_: str) -> str:
 
 
 def json_type(value: Any) -> str:
-    """A value's type in the decoder's words."""
+    """Return a value's type in the decoder's words."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
@@ -203,7 +204,7 @@ _STEPS = (
 
 
 def _unparsed(value: str) -> tuple[str, str]:
-    """What Go's parser of times has left, and the element of the layout that it is not."""
+    """Return what Go's parser of times has left, and the element of the layout that it is not."""
     for pattern, element in _STEPS:
         found = re.match(pattern, value)
         if found is None:
@@ -226,7 +227,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def has_duplicates(raw: bytes) -> bool:
-    """Whether some object of a JSON text says a member twice."""
+    """Return whether some object of a JSON text says a member twice."""
     found = False
 
     def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -275,7 +276,7 @@ def _strict_members(members: list[tuple[str, Any]], type_: str, path: str) -> It
 
 
 def conversion_error(value: Any, type_: str) -> str:
-    """Why a strategic patch's value cannot become its type, "" when it can (apimachinery's converter)."""
+    """Return why a strategic patch's value cannot become its type, "" when it can (apimachinery's converter)."""
     if value is None:
         return ""
     if type_.startswith("[]"):
@@ -296,7 +297,7 @@ def conversion_error(value: Any, type_: str) -> str:
 
 
 def _kind(value: Any) -> str:
-    """The kind of the Go value that JSON becomes."""
+    """Return the kind of the Go value that JSON becomes."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):

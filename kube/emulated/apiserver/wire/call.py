@@ -79,7 +79,7 @@ class Call(Struct, frozen=True):
         return self.forms[0].media
 
     def answer(self, body: Any, status: int = 200) -> web.Response:
-        """The body in the client's media type."""
+        """Return the body in the client's media type."""
         return answer(body, status=status, media=self.media)
 
 
@@ -90,7 +90,7 @@ def headers() -> dict[str, str]:
 
 
 def warning(text: str) -> str:
-    """The value of a Warning header."""
+    """Return the value of a Warning header."""
     return f"299 - {json.dumps(text, ensure_ascii=False)}"
 
 
@@ -103,7 +103,8 @@ def answer(
     cache: str = "no-cache, private",
     ends_line: bool = True,
 ) -> web.Response:
-    """A body as a response. Upstream's writer of objects ends JSON with a line break, its other writers do not."""
+    """Return a body as a response. Upstream's writer of objects ends JSON with a line break, its other writers do
+    not."""
     typed = {**headers(), "Cache-Control": cache, "Content-Type": content_type or media}
     encoded = negotiation.encode(body, media)
     if ends_line and media == negotiation.JSON:
@@ -112,7 +113,7 @@ def answer(
 
 
 def indented(body: Any) -> web.Response:
-    """A body as JSON that is indented for people."""
+    """Return a body as JSON that is indented for people."""
     typed = {**headers(), "Content-Type": negotiation.JSON}
     return web.Response(body=json.dumps(body, indent=2, ensure_ascii=False).encode(), headers=typed)
 
@@ -123,7 +124,7 @@ def text(body: str, status: int = 200) -> web.Response:
 
 
 def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
-    """The error's Status, as YAML where the client asks for that."""
+    """Return the error's Status, as YAML where the client asks for that."""
     try:
         media = negotiation.accepted(request.headers.get("Accept", ""))[0].media
     except ApiError:
@@ -137,7 +138,7 @@ def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """The raw body; 413 when it is too large, 400 when it cannot be read."""
+    """Return the raw body; 413 when it is too large, 400 when it cannot be read."""
     try:
         body = await read_at_most(request, MAX_BODY)
     except BusyError:
@@ -150,7 +151,7 @@ async def read_body(request: web.BaseRequest) -> bytes:
 
 
 def _summary(raw: bytes) -> str:
-    """The beginning of a body: as text when it looks like JSON, else as hexadecimal."""
+    """Return the beginning of a body: as text when it looks like JSON, else as hexadecimal."""
     if not raw:
         return "<empty>"
     shown = raw[:_SUMMARY].decode(errors="replace") if raw.startswith(b"{") else raw[:_SUMMARY].hex()
@@ -158,7 +159,7 @@ def _summary(raw: bytes) -> str:
 
 
 async def read_object(call: Call) -> tuple[dict[str, Any], bytes]:
-    """The body as an object, and as it came; 400 for what is none."""
+    """Return the body as an object, and as it came; 400 for what is none."""
     request, kind = call.request, call.kind.resource.kind
     raw = await read_body(request)
     try:
@@ -195,7 +196,7 @@ async def _decoded(call: Call, raw: bytes) -> Any:
 
 
 async def read_aside(call: Call, raw: bytes, read: Callable[[], T], *, yaml: bool = False) -> T:
-    """What is read of a body, beside the loop where that takes long.
+    """Return what is read of a body, beside the loop where that takes long.
 
     Raises what ``read`` raises, TooManyRequestsError, ApiError (504).
     """
@@ -205,7 +206,7 @@ async def read_aside(call: Call, raw: bytes, read: Callable[[], T], *, yaml: boo
 
 
 async def yaml_of(call: Call, raw: bytes) -> tuple[Any, list[str]]:
-    """A body in YAML and what of it is there twice.
+    """Return a body in YAML and what of it is there twice.
 
     Raises BadRequestError.
     """

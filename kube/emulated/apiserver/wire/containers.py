@@ -35,7 +35,7 @@ def find(
 
 
 def kubelet_of_pod(store: Store, kubelets: KubeletDirectory, pod: Object) -> KubeletApi:
-    """The kubelet of a bound pod's node.
+    """Return the kubelet of a bound pod's node.
 
     Raises NotFoundError where there is no such node, ServerError where no kubelet answers.
     """
@@ -46,7 +46,7 @@ def kubelet_of_pod(store: Store, kubelets: KubeletDirectory, pod: Object) -> Kub
 
 
 def kubelet_of(kubelets: KubeletDirectory, node: str) -> KubeletApi:
-    """The kubelet of a node.
+    """Return the kubelet of a node.
 
     Raises ServerError where none answers.
     """

@@ -17,12 +17,12 @@ Body = dict[str, Any]
 
 
 def wants_aggregated(form: Form) -> bool:
-    """Whether the client asks for the aggregated form."""
+    """Return whether the client asks for the aggregated form."""
     return form.kind == AGGREGATED and form.group == "apidiscovery.k8s.io" and form.version == "v2"
 
 
 def aggregated(kinds: Registry, *, core: bool, version: str) -> Body:
-    """All groups with all their resources in one document."""
+    """Return all groups with all their resources in one document."""
     groups: dict[str, list[Body]] = {}
     for (group, group_version), members in kinds.group_versions().items():
         if (group == "") != core:
@@ -144,7 +144,7 @@ def _resources(kind: Kind) -> Iterator[Body]:
 
 
 def _storage_version_hash(kind: Kind) -> str:
-    """What tells a client that objects are stored in another version (k8s.io/apiserver endpoints/discovery)."""
+    """Return what tells a client that objects are stored in another version (k8s.io/apiserver endpoints/discovery)."""
     text = "/".join((kind.storage[0], kind.stored_version or kind.resource.version, kind.resource.kind))
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 

@@ -22,7 +22,7 @@ class EventTexts:
         self._lines: dict[tuple[int, str, str, str], tuple[Object, bytes]] = {}
 
     def line(self, event: WatchEvent, kind: Kind) -> bytes:
-        """The event as the kind shows it."""
+        """Return the event as the kind shows it."""
         key = (id(event.object), event.type.value, kind.view, kind.resource.version)
         known = self._lines.get(key)
         if known is not None:

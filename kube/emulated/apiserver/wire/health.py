@@ -101,7 +101,7 @@ _CHECKS = {face: _checks(face) for face in FACES}
 
 
 def paths() -> list[str]:
-    """The paths of all checks, as GET / lists them."""
+    """Return the paths of all checks, as GET / lists them."""
     return [path for face, checks in _CHECKS.items() for path in (f"/{face}", *(f"/{face}/{name}" for name in checks))]
 
 

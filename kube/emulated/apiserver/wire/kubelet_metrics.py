@@ -117,7 +117,8 @@ def _cadvisor(kubelet: KubeletApi, now: float) -> str:
 
 
 def _cgroup(usage: PodUsage, name: str) -> _Labels:
-    """The labels that the kubelet has cAdvisor give (pkg/kubelet/server/server.go containerPrometheusLabelsFunc)."""
+    """Return the labels that the kubelet has cAdvisor give (pkg/kubelet/server/server.go
+    containerPrometheusLabelsFunc)."""
     uid = uid_of(usage.pod)
     image = next((each.get("image", "") for each in containers_of(usage.pod) if each["name"] == name), "")
     shown = {"image": image, "name": f"{uid}-{name}", "id": f"/kubepods/pod{uid}/{name}"}

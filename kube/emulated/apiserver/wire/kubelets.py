@@ -30,7 +30,7 @@ class KubeletApi(Protocol):
         timestamps: bool = False,
         limit_bytes: int | None = None,
     ) -> AsyncIterator[bytes]:
-        """The container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds."""
+        """Return the container's log in chunks; with ``follow`` until the container ends; ``since`` in unix seconds."""
         ...
 
     async def exec(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> ExecResult:
@@ -38,31 +38,31 @@ class KubeletApi(Protocol):
         ...
 
     def command(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> StreamSession:
-        """A command in a running container, to be run with a client's streams."""
+        """Return a command in a running container, to be run with a client's streams."""
         ...
 
     def attachment(self, namespace: str, pod: str, container: str) -> StreamSession:
-        """A client's connection to the streams of a running container."""
+        """Return a client's connection to the streams of a running container."""
         ...
 
     def ports(self, namespace: str, pod: str) -> Dial:
-        """What connects to the ports of a pod."""
+        """Return what connects to the ports of a pod."""
         ...
 
     def pods(self) -> Sequence[Object]:
-        """The pods that it runs."""
+        """Return the pods that it runs."""
         ...
 
     def addresses(self) -> Collection[str]:
-        """The addresses that it gave to them."""
+        """Return the addresses that it gave to them."""
         ...
 
     def usage(self) -> Sequence[PodUsage]:
-        """What they use."""
+        """Return what they use."""
         ...
 
     def node_usage(self) -> ContainerUsage:
-        """What the node uses as a whole, for itself and for all that ever ran on it."""
+        """Return what the node uses as a whole, for itself and for all that ever ran on it."""
         ...
 
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
@@ -74,7 +74,7 @@ class KubeletDirectory(Protocol):
     """Finds the kubelet of a node."""
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
-        """None while no kubelet runs there."""
+        """Return None while no kubelet runs there."""
         ...
 
 
@@ -93,5 +93,5 @@ class Kubelets:
         self.find: Callable[[str], KubeletApi | None] = lambda node: None
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
-        """None while no kubelet runs there."""
+        """Return None while no kubelet runs there."""
         return self.find(node)

@@ -22,14 +22,14 @@ def serve_kinds(store: Store) -> None:
 
 
 def is_measured(kind: Kind) -> bool:
-    """Whether objects of the kind are measured, not stored."""
+    """Return whether objects of the kind are measured, not stored."""
     return kind.resource.group == GROUP
 
 
 def measured(
     store: Store, kubelets: KubeletDirectory, kind: Kind, *, namespace: str | None, labels: str = "", fields: str = ""
 ) -> list[Object]:
-    """The metrics of the selected nodes or pods, in all namespaces where ``namespace`` is None."""
+    """Return the metrics of the selected nodes or pods, in all namespaces where ``namespace`` is None."""
     nodes = kind.plural == "nodes"
     of = store.kinds.of(NODES if nodes else PODS)
     selection = select(of, namespace=namespace, labels=labels, fields=fields)
@@ -38,7 +38,7 @@ def measured(
 
 
 def one_measured(store: Store, kubelets: KubeletDirectory, kind: Kind, *, namespace: str | None, name: str) -> Object:
-    """The metrics of one node or pod.
+    """Return the metrics of one node or pod.
 
     Raises NotFoundError.
     """

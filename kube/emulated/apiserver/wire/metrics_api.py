@@ -10,7 +10,7 @@ from mews.kube.streaming.metrics import listed
 
 
 async def serve(call: Call) -> web.StreamResponse:
-    """One object or a list of them."""
+    """Return one object or a list of them."""
     store, kubelets, kind, namespace = call.world.store, call.world.kubelets, call.kind, call.route.namespace
     if call.route.name:
         return call.answer(one_measured(store, kubelets, kind, namespace=namespace, name=call.route.name))

@@ -42,8 +42,8 @@ class Form(Struct, frozen=True):
 
 
 def accepted(header: str, *, streamed: bool = False, reshaped: bool = True) -> list[Form]:
-    """The forms of an Accept header that we write, in the client's order; 406 when there is none. ``reshaped``: as a
-    table, or metadata alone, too."""
+    """Return the forms of an Accept header that we write, in the client's order; 406 when there is none. ``reshaped``:
+    as a table, or metadata alone, too."""
     parts = (header or "*/*").split(",")
     forms = [form for part in parts if (form := _form(part)) is not None]
     if not forms:
@@ -76,7 +76,7 @@ def _form(part: str) -> Form | None:
 
 
 def encode(body: Any, media: str = JSON) -> bytes:
-    """A body as JSON or YAML."""
+    """Return a body as JSON or YAML."""
     if media == YAML:
         return yaml.dump(body, Dumper=_Dumper, default_flow_style=False).encode()
     try:
@@ -91,14 +91,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """As upstream's writer: in double quotes what would be read as something else than text."""
+        """Return it as upstream's writer: in double quotes what would be read as something else than text."""
         is_text = _resolved(text) == "tag:yaml.org,2002:str"
         style = "|" if "\n" in text else None if is_text and text not in _ALSO_BOOLEAN else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 def _resolved(text: str) -> str:
-    """The tag under which plain text would be read."""
+    """Return the tag under which plain text would be read."""
     candidates = yaml.SafeDumper.yaml_implicit_resolvers.get(text[:1], [])
     return next((tag for tag, pattern in candidates if pattern.match(text)), "tag:yaml.org,2002:str")
 
@@ -118,14 +118,14 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def media_of(content_type: str) -> str:
-    """The media type without parameters; JSON when none is given."""
+    """Return the media type without parameters; JSON when none is given."""
     if not content_type:
         return JSON
     return content_type.partition(";")[0].strip().lower()
 
 
 def decode(raw: bytes, content_type: str, release: str = DEFAULT) -> Any:
-    """A body's value; ``release`` says which fields are known by number.
+    """Return a body's value; ``release`` says which fields are known by number.
 
     Raises ``ApiError`` 415 for a media type that is not known, ``BadRequestError`` for one that cannot be read.
     """
@@ -193,7 +193,8 @@ def parse_yaml(raw: bytes) -> Any:
 
 
 def parse_yaml_strictly(raw: bytes) -> tuple[Any, list[str]]:
-    """The same, and what Go's parser says of keys that a mapping has twice: ``line 9: key "a" already set in map``."""
+    """Return the same, and what Go's parser says of keys that a mapping has twice: ``line 9: key "a" already set in
+    map``."""
     try:
         check_extent(raw, _MOST_VALUES)
         loader = _Loader(raw)

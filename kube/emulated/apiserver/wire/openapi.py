@@ -28,7 +28,7 @@ IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 def empty(release: str) -> bytes:
-    """A document that tells title and version only: all that is served is told in version 3."""
+    """Return a document that tells title and version only: all that is served is told in version 3."""
     return b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07" + git_version(release).encode()
 
 
@@ -61,8 +61,8 @@ def _path(group_version: GroupVersion) -> str:
 
 
 def digest(members: Sequence[Kind]) -> str:
-    """What the document of these kinds is named by: all that stands in it of a kind that may change while it is served.
-    Group and version are among that, for a definition's version may be renamed."""
+    """Return what the document of these kinds is named by: all that stands in it of a kind that may change while it is
+    served. Group and version are among that, for a definition's version may be renamed."""
     text = ";".join(
         f"{kind.resource.api_version}:{kind.resource.namespaced}:{kind.plural}:{kind.resource.kind}:"
         f"{kind.verbs}:{[sub.name for sub in kind.subresources]}:{kind.schema}"
@@ -98,7 +98,7 @@ def swagger(kinds: Registry) -> Body:
 
 
 def _older(item: Body) -> Body:
-    """A path without what version 2 writes elsewhere: bodies and the schemas of parameters."""
+    """Return a path without what version 2 writes elsewhere: bodies and the schemas of parameters."""
     older: Body = {}
     for verb, operation in item.items():
         if verb == "parameters":
@@ -122,7 +122,7 @@ def _older_parameter(parameter: Body) -> Body:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema as version 2 has it: references stand alone, and nothing has several types."""
+    """Return a schema as version 2 has it: references stand alone, and nothing has several types."""
     if not isinstance(schema, dict):
         return schema
     if "allOf" in schema and len(schema["allOf"]) == 1:
@@ -181,7 +181,7 @@ def _schema_name(kind: Kind) -> str:
 
 
 def _paths(kind: Kind) -> Iterator[tuple[str, Body]]:
-    """The paths of a kind, with their operations."""
+    """Yield the paths of a kind, with their operations."""
     resource = kind.resource
     namespace = "{namespace}" if resource.namespaced else None
     places = ["namespace"] if resource.namespaced else []

@@ -20,7 +20,7 @@ class SwaggerCache:
         self._body = b""
 
     def answer(self, kinds: Registry, known: str, others: RemoteDocuments | None = None) -> web.Response:
-        """The document with that of ``others``, or 304 where ``known`` (If-None-Match) names it."""
+        """Return the document with that of ``others``, or 304 where ``known`` (If-None-Match) names it."""
         grown = "" if others is None else others.generation or ""
         tag = f'"{openapi.digest([*kinds])}{grown}"'
         if tag != self._tag:

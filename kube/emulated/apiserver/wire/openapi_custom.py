@@ -20,7 +20,7 @@ _JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
 
 
 def custom_schema(kind: Kind, *, older: bool = False) -> Body:
-    """The schema of a custom kind's objects; ``older`` in what version 2 of OpenAPI can say."""
+    """Return the schema of a custom kind's objects; ``older`` in what version 2 of OpenAPI can say."""
     gvk = {"group": kind.resource.group, "version": kind.resource.version, "kind": kind.resource.kind}
     given = kind.schema
     if given is None or (older and given.get(_OPEN)):
@@ -31,7 +31,7 @@ def custom_schema(kind: Kind, *, older: bool = False) -> Body:
 
 
 def custom_list(kind: Kind, name: str) -> Body:
-    """The schema of a list of them; ``name`` is that of one."""
+    """Return the schema of a list of them; ``name`` is that of one."""
     gvk = {"group": kind.resource.group, "version": kind.resource.version, "kind": f"{kind.resource.kind}List"}
     properties = {
         "apiVersion": described("apiVersion", {"type": "string"}),
@@ -48,7 +48,7 @@ def custom_list(kind: Kind, name: str) -> Body:
 
 
 def _with_head(schema: Mapping[str, Any]) -> Body:
-    """With the properties that every object has."""
+    """Return it with the properties that every object has."""
     head = {
         "apiVersion": described("apiVersion", {"type": "string"}),
         "kind": described("kind", {"type": "string"}),
@@ -58,7 +58,7 @@ def _with_head(schema: Mapping[str, Any]) -> Body:
 
 
 def _older(schema: Mapping[str, Any]) -> Body:
-    """Without what version 2 has no words for, and what kubectl cannot read in it."""
+    """Return it without what version 2 has no words for, and what kubectl cannot read in it."""
     found = {name: value for name, value in schema.items() if name not in _JUNCTORS}
     open_, nullable = found.get(_OPEN), found.pop("nullable", False)
     if nullable or open_:
@@ -83,7 +83,7 @@ def _older(schema: Mapping[str, Any]) -> Body:
 
 
 def _with_embedded(schema: Mapping[str, Any], *, older: bool) -> Body:
-    """With the head of every object in the schemas of embedded ones."""
+    """Return it with the head of every object in the schemas of embedded ones."""
     found = dict(schema)
     if isinstance(found.get("properties"), Mapping):
         found["properties"] = {name: _with_embedded(below, older=older) for name, below in found["properties"].items()}

@@ -69,7 +69,7 @@ _METADATA: Mapping[str, str] = {
 
 
 def described(name: str, schema: Body) -> Body:
-    """The schema of a field that every object has, with what it is."""
+    """Return the schema of a field that every object has, with what it is."""
     return {"description": _DESCRIPTIONS[name], **schema}
 
 
@@ -80,12 +80,12 @@ def schema_name(ref: str) -> str:
 
 
 def reference(name: str) -> Body:
-    """A reference to a schema of the same document."""
+    """Return a reference to a schema of the same document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def schemas_of(refs: list[str]) -> dict[str, Body]:
-    """The schemas of those structs and of all that they are made of, by name."""
+    """Return the schemas of those structs and of all that they are made of, by name."""
     found: dict[str, Body] = {}
     waiting = list(refs)
     while waiting:
@@ -120,7 +120,7 @@ def _schema(shape: Struct) -> Body:
 
 
 def _text(shape: Struct, name: str) -> Body:
-    """The description of a field that every object has."""
+    """Return the description of a field that every object has."""
     texts = _METADATA if shape.name == "ObjectMeta" else _DESCRIPTIONS if shape.kind else {}
     return {"description": texts[name]} if name in texts else {}
 

@@ -156,7 +156,7 @@ def _check_shape(given: Mapping[str, Any]) -> None:
 
 
 def read_delete_options(raw: bytes, content_type: str) -> Any:
-    """The body of a deletion, None when it is empty; 500, as upstream, for what cannot be read."""
+    """Return the body of a deletion, None when it is empty; 500, as upstream, for what cannot be read."""
     if not raw:
         return None
     try:
@@ -169,12 +169,12 @@ def read_delete_options(raw: bytes, content_type: str) -> Any:
 
 
 def is_dry(query: Query, body: Any) -> bool:
-    """Whether a deletion is to be tried only."""
+    """Return whether a deletion is to be tried only."""
     return query.get("dryRun") == "All" or (isinstance(body, Mapping) and "All" in (body.get("dryRun") or ()))
 
 
 def number(query: Query, name: str) -> int | None:
-    """A whole number among the parameters, None when absent; 400 for anything else."""
+    """Return a whole number among the parameters, None when absent; 400 for anything else."""
     text = query.get(name)
     if not text:
         return None
@@ -188,5 +188,5 @@ def number(query: Query, name: str) -> int | None:
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean among the parameters: all but ``false`` and ``0`` counts as true."""
+    """Return a boolean among the parameters: all but ``false`` and ``0`` counts as true."""
     return query.get(name, "false").lower() not in ("false", "0")

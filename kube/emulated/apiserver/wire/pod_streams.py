@@ -26,7 +26,7 @@ from mews.kube.emulated.apiserver.wire.upgrades import (
 
 
 async def log(call: Call) -> web.StreamResponse:
-    """A container's log; 204 while its pod is unassigned."""
+    """Return a container's log; 204 while its pod is unassigned."""
     world, query, route = call.world, call.query, call.route
     check_log_options(query, route.name)
     target = containers.find(world.store, world.kubelets, call.namespace, route.name, query.get("container"))
@@ -67,7 +67,7 @@ def check_log_options(query: Mapping[str, str], pod: str) -> None:
 def log_of(
     kubelet: KubeletApi, query: Mapping[str, str], target: tuple[str, str, str], *, now: float
 ) -> AsyncIterator[bytes]:
-    """The log of a container (namespace, pod, its name) as these options want it."""
+    """Return the log of a container (namespace, pod, its name) as these options want it."""
     seconds, since = parameters.number(query, "sinceSeconds"), query.get("sinceTime")
     return kubelet.log(
         *target,
@@ -114,7 +114,7 @@ async def send_log(
 
 
 async def exec_(call: Call) -> web.StreamResponse:
-    """A command in a container, with the client's streams."""
+    """Return a command in a container, with the client's streams."""
     kubelet, container = _running(call)
     command = call.request.query.getall("command", [])
     if not command:
@@ -126,7 +126,7 @@ async def exec_(call: Call) -> web.StreamResponse:
 
 
 async def attach(call: Call) -> web.StreamResponse:
-    """The streams of a running container."""
+    """Return the streams of a running container."""
     kubelet, container = _running(call)
     _check_upgrade(call)
     options = stream_options(call.query)
@@ -135,7 +135,7 @@ async def attach(call: Call) -> web.StreamResponse:
 
 
 async def portforward(call: Call) -> web.StreamResponse:
-    """The ports of a pod."""
+    """Return the ports of a pod."""
     world, name = call.world, call.route.name
     pod = world.store.get(call.kind, call.namespace, name)
     if not node_name_of(pod):

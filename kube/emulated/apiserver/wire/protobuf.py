@@ -45,7 +45,7 @@ _SCHEMAS: Mapping[str, Fields] = {
 
 
 def decode(body: bytes, release: str = DEFAULT) -> dict[str, Any]:
-    """The object in a protobuf body, with the fields that the release has.
+    """Return the object in a protobuf body, with the fields that the release has.
 
     Raises ``ApiError`` 415 for a kind that is not built in, ``BadRequestError`` for broken bytes.
     """
@@ -73,7 +73,7 @@ def _root(api_version: str, kind: str, release: str) -> Fields:
 
 @cache
 def field_numbers(release: str) -> Mapping[str, str]:
-    """The fields of every message in a release: struct -> numbers and names, in turn."""
+    """Return the fields of every message in a release: struct -> numbers and names, in turn."""
     file = resources.files(__package__).joinpath("wire_numbers.json")
     found: Mapping[str, str] = json.loads(file.read_text(encoding="utf-8"))
     first: Mapping[str, str] = merged(DEFAULT, "wire.json")
@@ -83,7 +83,7 @@ def field_numbers(release: str) -> Mapping[str, str]:
 
 @cache
 def _fields(ref: str, of: str = "") -> Fields:
-    """The fields of a message; those of an embedded one have the types that they have in the struct ``of``."""
+    """Return the fields of a message; those of an embedded one have the types that they have in the struct ``of``."""
     # A few messages write a field otherwise than its JSON is written: Expression, aPIGroup, uID.
     types = {name.lower(): field for name, field in gotypes.struct(of or ref).fields.items()}
     group, _, name_ = ref.partition("/")

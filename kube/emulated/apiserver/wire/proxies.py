@@ -158,12 +158,12 @@ async def _pass(call: Call, target: ProxyTarget) -> web.StreamResponse:
 
 
 def _as_it_is(request: web.BaseRequest, url: str) -> Any:
-    """A URL whose escapes stay as the client wrote them: of aiohttp's own type, which a request's is."""
+    """Return a URL whose escapes stay as the client wrote them: of aiohttp's own type, which a request's is."""
     return type(request.rel_url)(url, encoded=True)
 
 
 async def send_back(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    """An answer as it comes, chunk by chunk."""
+    """Return an answer as it comes, chunk by chunk."""
     response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=_kept(answer.headers))
     try:
         await response.prepare(request)

@@ -34,7 +34,7 @@ _SCALE_COLUMNS = (
 
 
 async def get(call: Call) -> web.StreamResponse:
-    """One object, or the same in another form."""
+    """Return one object, or the same in another form."""
     version = call.query.get("resourceVersion", "")
     if version and not version.isdecimal():
         raise ServerError(str(refusals.version_error(version)), reason="")
@@ -53,7 +53,7 @@ def check_there(call: Call) -> None:
 
 
 def _scale_table(call: Call, scale: Object) -> dict[str, Any]:
-    """A Scale in columns of its own."""
+    """Return a Scale in columns of its own."""
     cells = [scale["metadata"]["name"], scale["spec"].get("replicas", 0), scale["status"]["replicas"]]
     since = meta_age(scale, call.world.store.now())
     form = call.forms[0]
@@ -67,7 +67,7 @@ def _scale_table(call: Call, scale: Object) -> dict[str, Any]:
 
 
 def written(call: Call, obj: Object, status: int = 200) -> web.Response:
-    """An object as the client asked to see it."""
+    """Return an object as the client asked to see it."""
     form = _form(call.forms, ("Table", "PartialObjectMetadata"))
     if form is not None and obj.get("kind") != "Status":
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -76,7 +76,7 @@ def written(call: Call, obj: Object, status: int = 200) -> web.Response:
 
 
 def _form(forms: Sequence[Form], kinds: tuple[str, ...]) -> Form | None:
-    """The first form if it is one of those, and in a version that is known."""
+    """Return the first form if it is one of those, and in a version that is known."""
     for form in forms:
         if form.kind in kinds and form.group == _META and form.version in ("v1", "v1beta1"):
             return form
@@ -111,12 +111,12 @@ def shaped(
 
 
 def single_form(call: Call) -> Form | None:
-    """How one object is to be shaped, None for as it is."""
+    """Return how one object is to be shaped, None for as it is."""
     return _form(call.forms, ("Table", "PartialObjectMetadata"))
 
 
 async def list_(call: Call) -> web.StreamResponse:
-    """A list, a Table of it, or its metadata."""
+    """Return a list, a Table of it, or its metadata."""
     store, query = call.world.store, call.query
     parameters.check_list_options(query)
     await _await_version(call)
@@ -145,7 +145,7 @@ async def list_(call: Call) -> web.StreamResponse:
 
 
 def list_body(kind: Kind, found: ObjectList) -> dict[str, Any]:
-    """A list as on the wire: items of built-in kinds carry no kind and apiVersion."""
+    """Return a list as on the wire: items of built-in kinds carry no kind and apiVersion."""
     items = found.items if kind.custom else [_bare(obj) for obj in found.items]
     return {
         "kind": f"{kind.resource.kind}List",

@@ -58,7 +58,7 @@ class RequestMetrics:
         self._ended[(("code", str(code)), *labels)] += 1
 
     def answer(self, store: Store, watches: int) -> web.Response:
-        """All of it as text."""
+        """Return all of it as text."""
         lines: list[str] = []
         for name, samples in self._families(store, watches).items():
             lines += [f"# HELP {name} {HELP[name]}", f"# TYPE {name} {_KINDS.get(name, 'gauge')}"]
@@ -92,7 +92,7 @@ class AskedRequest:
 
 
 def resident_bytes() -> int:
-    """How much memory this process holds now; 0 where there is no /proc."""
+    """Return how much memory this process holds now; 0 where there is no /proc."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * resource.getpagesize()

@@ -32,7 +32,7 @@ _SHORTEST_S = 600
 
 
 def review(call: Call, body: Object, request: WriteRequest) -> Object:
-    """The answer to a review.
+    """Return the answer to a review.
 
     Raises ``BadRequestError`` or ``InvalidError`` for a question that cannot be answered.
     """

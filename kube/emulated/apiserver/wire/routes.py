@@ -24,7 +24,7 @@ class Route(Struct, frozen=True):
     watched: bool = False
 
     def kind(self, kinds: Registry) -> Kind:
-        """The kind addressed; 404 when there is none, or it has no such subresource."""
+        """Return the kind addressed; 404 when there is none, or it has no such subresource."""
         kind = kinds.find(self.group, self.version, self.plural)
         if kind is None:
             raise refusals.unknown_resource()
@@ -43,7 +43,8 @@ class Route(Struct, frozen=True):
 
 
 def parse(parts: list[str]) -> Route | None:
-    """The route of a split path such as ``["api", "v1", "namespaces", "n", "pods"]``; None when it is no resource's."""
+    """Return the route of a split path such as ``["api", "v1", "namespaces", "n", "pods"]``; None when it is no
+    resource's."""
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":

@@ -225,7 +225,7 @@ class ApiServer:
 
     # Complex: one case for each path that is no resource.
     def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:  # noqa: C901
-        """Everything that is not a resource: discovery, OpenAPI, health, version."""
+        """Return everything that is not a resource: discovery, OpenAPI, health, version."""
         reads = request.method in ("GET", "HEAD")
         if request.method == "TRACE" or (not reads and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1)):
             raise refusals.wrong_method()
@@ -280,7 +280,7 @@ class ApiServer:
         return answer(body, media=media, ends_line=parts[0] != "openapi")
 
     def _unserved(self, group: str, version: str) -> web.Response:
-        """What is not there: of a group that is served it is a resource."""
+        """Return what is not there: of a group that is served it is a resource."""
         store = self._world.store
         found = discovery.group(store.kinds, group) if group else {}
         own = any(not kind.custom and kind.resource.group == group for kind in store.kinds)
@@ -302,7 +302,7 @@ class ApiServer:
 
 
 def _key_set(request: web.BaseRequest, keys: Mapping[str, Any]) -> web.Response:
-    """The keys in their own media type, and in no other."""
+    """Return the keys in their own media type, and in no other."""
     asked = [part.partition(";")[0].strip() for part in request.headers.get("Accept", "*/*").split(",")]
     if not {"*/*", "application/*", _KEYS}.intersection(asked):
         raise ApiError(
@@ -312,7 +312,7 @@ def _key_set(request: web.BaseRequest, keys: Mapping[str, Any]) -> web.Response:
 
 
 def _refused(request: web.BaseRequest, status: int, text: str) -> web.StreamResponse:
-    """What the listener refuses, as a Status."""
+    """Return what the listener refuses, as a Status."""
     match status:
         case 403:
             error: ApiError = ForbiddenError(text)
@@ -327,7 +327,7 @@ def _refused(request: web.BaseRequest, status: int, text: str) -> web.StreamResp
 
 # Complex: one branch for each kind of route.
 def _handler(call: Call) -> Handler:  # noqa: C901
-    """What serves the request; 405 when nothing does."""
+    """Return what serves the request; 405 when nothing does."""
     route, method = call.route, call.request.method
     if (
         route.group == METRICS_GROUP
@@ -361,7 +361,7 @@ def _handler(call: Call) -> Handler:  # noqa: C901
 
 
 def _only_reads(request: web.BaseRequest, route: routes.Route | None) -> bool:
-    """Whether it changes nothing: not the cluster, and nothing that runs in it."""
+    """Return whether it changes nothing: not the cluster, and nothing that runs in it."""
     if route is not None and route.group in _REVIEWS:
         return True
     connects_to = route is not None and route.subresource in connects.CONNECTED
@@ -383,7 +383,7 @@ def _deletes_everywhere(call: Call) -> bool:
 
 
 def _verb(request: web.BaseRequest, route: routes.Route) -> str:
-    """The verb as authorisation names it."""
+    """Return the verb as authorisation names it."""
     verb = _VERBS.get(request.method, request.method.lower())
     if _is_watch(request, route):
         return "watch"
@@ -393,7 +393,7 @@ def _verb(request: web.BaseRequest, route: routes.Route) -> str:
 
 
 def _attributes(request: web.BaseRequest, route: routes.Route | None) -> Attributes:
-    """What the request asks for, as authorisation names it."""
+    """Return what the request asks for, as authorisation names it."""
     if route is None:
         return Attributes(request.method.lower(), path=request.path)
     verb, name = _verb(request, route), route.name
@@ -405,6 +405,6 @@ def _attributes(request: web.BaseRequest, route: routes.Route | None) -> Attribu
 
 
 def _selected(fields: str) -> str:
-    """The one name that a field selector leaves, if it does."""
+    """Return the one name that a field selector leaves, if it does."""
     key, _, name = fields.partition("=")
     return name.lstrip("=") if key == "metadata.name" and "," not in name else ""

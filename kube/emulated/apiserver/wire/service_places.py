@@ -38,7 +38,7 @@ def places_of(store: Store, namespace: str, name: str, port_name: str) -> list[t
 
 
 def untrusted(error: Exception) -> str:
-    """Why a certificate is not trusted, as crypto/tls says it."""
+    """Return why a certificate is not trusted, as crypto/tls says it."""
     text = "tls: failed to verify certificate: x509: "
     if isinstance(error, ssl.SSLCertVerificationError) and "match" in error.verify_message.lower():
         return f"{text}certificate is not valid for the name that was asked for"
@@ -46,7 +46,7 @@ def untrusted(error: Exception) -> str:
 
 
 def unreached(error: BaseException, shown: str) -> str:
-    """Why nothing was answered at the address that is ``shown``, as Go's client says it."""
+    """Return why nothing was answered at the address that is ``shown``, as Go's client says it."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return untrusted(error.certificate_error)

@@ -144,7 +144,7 @@ class _Lines:
         self._head = True
 
     def line(self, event: WatchEvent) -> bytes:
-        """One event."""
+        """Return one event."""
         if self._form is None:
             return self._call.world.texts.line(event, self._call.kind)
         obj: Any = self._show(event.object)
@@ -154,7 +154,7 @@ class _Lines:
         return encode({"type": event.type.value, "object": obj}) + b"\n"
 
     def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
-        """How far the watch has come."""
+        """Return how far the watch has come."""
         resource = self._call.kind.resource
         metadata: Object = {"resourceVersion": str(version)}
         if initial_end:
@@ -167,7 +167,8 @@ class _Lines:
         return encode({"type": EventType.BOOKMARK.value, "object": obj}) + b"\n"
 
     def _table(self, metadata: Object, ended: Object | None) -> Object:
-        """A Table without rows; at the end of the initial events with one, of an object that is nothing but that."""
+        """Return a Table without rows; at the end of the initial events with one, of an object that is nothing but
+        that."""
         form = self._form
         assert form is not None
         version = {"resourceVersion": metadata["resourceVersion"]}

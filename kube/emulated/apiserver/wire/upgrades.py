@@ -35,7 +35,7 @@ OF_THE_KUBELET = ("input", "output", "error", "tty")
 
 
 def stream_options(query: Mapping[str, str], names: tuple[str, ...] = _OF_THE_API) -> StreamOptions:
-    """The streams that a request asks for.
+    """Return the streams that a request asks for.
 
     Raises BadRequestError for none.
     """
@@ -46,14 +46,14 @@ def stream_options(query: Mapping[str, str], names: tuple[str, ...] = _OF_THE_AP
 
 
 def wants_upgrade(request: web.BaseRequest) -> bool:
-    """Whether the request asks for another protocol."""
+    """Return whether the request asks for another protocol."""
     return wants_websocket(request) or _spdy(request)
 
 
 async def serve_command(
     request: web.BaseRequest, session: StreamSession, options: StreamOptions, what: str
 ) -> web.StreamResponse:
-    """A session with the client's streams, over what the request asks for.
+    """Return a session with the client's streams, over what the request asks for.
 
     Raises BadRequestError for another protocol.
     """
@@ -69,7 +69,7 @@ async def serve_command(
 
 
 async def serve_ports(request: web.BaseRequest, dial: Dial, whose: str) -> web.StreamResponse:
-    """The ports of a pod, over what the request asks for; ``whose`` names the pod to the client.
+    """Return the ports of a pod, over what the request asks for; ``whose`` names the pod to the client.
 
     Raises BadRequestError for another protocol, and for ports that are none.
     """
@@ -91,7 +91,7 @@ async def serve_ports(request: web.BaseRequest, dial: Dial, whose: str) -> web.S
 
 
 def wants_websocket(request: web.BaseRequest) -> bool:
-    """Whether the request asks for a WebSocket."""
+    """Return whether the request asks for a WebSocket."""
     return request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket"
 
 
@@ -101,7 +101,7 @@ def _spdy(request: web.BaseRequest) -> bool:
 
 
 def _agreed(request: web.BaseRequest, known: tuple[str, ...]) -> str:
-    """The protocol of the streams: the client's first that is known; "" where it names none."""
+    """Return the protocol of the streams: the client's first that is known; "" where it names none."""
     if not _spdy(request):
         raise BadRequestError("unable to upgrade: missing upgrade headers in request")
     asked = [word.strip() for line in request.headers.getall(_WANTED, ()) for word in line.split(",") if word.strip()]
@@ -134,7 +134,8 @@ def _ports(request: web.BaseRequest) -> list[int]:
 
 
 async def send_messages(request: web.BaseRequest, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
-    """What is read alone, as messages (k8s.io/streaming wsstream Reader): an empty one first, then each chunk."""
+    """Return what is read alone, as messages (k8s.io/streaming wsstream Reader): an empty one first, then each
+    chunk."""
     first = await anext(chunks, None)  # a refusal before it is an answer, not a socket
     socket = await open_websocket(request, _READ_PROTOCOLS)
     encoded = socket.ws_protocol == _READ_IN_BASE64
@@ -174,7 +175,7 @@ async def _send_chunk(socket: web.WebSocketResponse, chunk: bytes, *, encoded: b
 
 
 async def open_websocket(request: web.BaseRequest, protocols: tuple[str, ...]) -> web.WebSocketResponse:
-    """The WebSocket that a request asks for.
+    """Return the WebSocket that a request asks for.
 
     Raises BadRequestError for a key that is none.
     """
@@ -197,7 +198,7 @@ class SocketMessages:
         return self._socket.ws_protocol or ""
 
     async def receive(self) -> bytes | None:
-        """The next message; None at the end."""
+        """Return the next message; None at the end."""
         message = await self._socket.receive()
         if message.type is WSMsgType.BINARY:
             return bytes(message.data)

@@ -37,7 +37,7 @@ class HttpWebhooks:
         self._store = store
 
     async def review(self, call: WebhookCall) -> Any:
-        """The AdmissionReview that the webhook answers.
+        """Return the AdmissionReview that the webhook answers.
 
         Raises ``WebhookError`` in the words of Go's client.
         """
@@ -60,7 +60,7 @@ class HttpWebhooks:
         return self._of_service(call, service)
 
     def _of_service(self, call: WebhookCall, wanted: Mapping[str, Any]) -> _Target:
-        """An address behind a Service: no kube-proxy stands between."""
+        """Return an address behind a Service: no kube-proxy stands between."""
         namespace, name, number = wanted["namespace"], wanted["name"], wanted.get("port", 443)
         store = self._store
         service = store.find(store.kinds.of(SERVICES), namespace, name)
@@ -109,7 +109,7 @@ async def _post(call: WebhookCall, target: _Target) -> Any:
 
 
 async def _whole(content: aiohttp.StreamReader) -> bytes:
-    """Up to the largest answer that is read: one read gives no more than has arrived so far."""
+    """Return up to the largest answer that is read: one read gives no more than has arrived so far."""
     text = bytearray()
     while len(text) < _LARGEST and (part := await content.read(_LARGEST - len(text))):
         text += part

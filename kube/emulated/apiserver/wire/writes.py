@@ -42,7 +42,7 @@ def _request(call: Call, options: str) -> WriteRequest:
 
 
 async def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequest:
-    """The request with what strict validation wants to know of its body."""
+    """Return the request with what strict validation wants to know of its body."""
     if request.validation == "Ignore" or media_of(call.request.headers.get("Content-Type", "")) not in _JSON_TEXTS:
         return request
     duplicates = await read_aside(
@@ -52,14 +52,14 @@ async def _with_body(call: Call, request: WriteRequest, raw: bytes) -> WriteRequ
 
 
 def _warned(response: web.StreamResponse, request: WriteRequest) -> web.StreamResponse:
-    """The response with a Warning header for each thing to be told."""
+    """Return the response with a Warning header for each thing to be told."""
     for text in request.warnings:
         response.headers.add("Warning", warning(text))
     return response
 
 
 async def _written_once(raw: bytes, write: Callable[[WriteRequest], Object], request: WriteRequest) -> Object:
-    """A write that admission lets pass, tried first where its body is large."""
+    """Return a write that admission lets pass, tried first where its body is large."""
 
     def measured(request: WriteRequest) -> Object:
         check_stored_size(raw, write, request, encode)
@@ -93,7 +93,7 @@ async def post(call: Call) -> web.StreamResponse:
 
 
 def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
-    """What is created only to be answered."""
+    """Return what is created only to be answered."""
     body = decode_body(call.kind, body, request)
     body["metadata"] = metadata = body.get("metadata") or {}
     creation.drop_repeated_owners(metadata, request)
@@ -221,7 +221,7 @@ async def patch(call: Call) -> web.StreamResponse:  # noqa: C901
 
 
 async def _configuration(call: Call, raw: bytes, request: WriteRequest) -> Any:
-    """What is to be applied; keys that it has twice are refused or warned of, as the request wants it."""
+    """Return what is to be applied; keys that it has twice are refused or warned of, as the request wants it."""
     try:
         found, errors = await yaml_of(call, raw)
     except BadRequestError as error:

@@ -64,7 +64,7 @@ class CronJobController:
             await self._delete(cron_job, job)
 
     def _taken_stock(self, cron_job: Object, jobs: Sequence[Object]) -> dict[str, Any]:
-        """The status by the Jobs there are."""
+        """Return the status by the Jobs there are."""
         status = dict(cron_job.get("status") or {})
         known = {uid_of(job): job for job in jobs}
         active: list[Any] = []

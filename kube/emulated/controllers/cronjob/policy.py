@@ -24,7 +24,7 @@ def since(cron_job: Object, now: float) -> float:
 
 
 def job_of(cron_job: Object, schedule: Schedule, at: float) -> dict[str, Any]:
-    """The Job of one time; its name is that time's."""
+    """Return the Job of one time; its name is that time's."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = template.get("metadata") or {}
     stamp = datetime.fromtimestamp(at, schedule.zone).isoformat().replace("+00:00", "Z")

@@ -36,7 +36,7 @@ class Schedule(Struct, frozen=True):
     zone: tzinfo
 
     def after(self, unix_s: float) -> float | None:
-        """The first time after that one in unix seconds; None when there is none within five years."""
+        """Return the first time after that one in unix seconds; None when there is none within five years."""
         start = datetime.fromtimestamp(unix_s, self.zone).replace(second=0, microsecond=0)
         moment, end = start + timedelta(minutes=1), start + _HORIZON
         while moment < end:
@@ -56,7 +56,7 @@ class Schedule(Struct, frozen=True):
         return (by_day and by_week) if self.any_day or self.any_weekday else (by_day or by_week)
 
     def last(self, since: float, now: float) -> float | None:
-        """The last time after ``since`` that is not after ``now``; None when there is none."""
+        """Return the last time after ``since`` that is not after ``now``; None when there is none."""
         found, moment = None, self.after(since)
         while moment is not None and moment <= now:
             found = moment
@@ -79,7 +79,7 @@ def parse(text: str, zone: str | None = None) -> Schedule:
 
 
 def _is_any(field: str) -> bool:
-    """Whether a field leaves the choice to the others; every second day does not."""
+    """Return whether a field leaves the choice to the others; every second day does not."""
     return any(part.removesuffix("/1") in ("*", "?") for part in field.split(","))
 
 

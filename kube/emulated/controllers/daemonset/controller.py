@@ -179,6 +179,6 @@ class DaemonSetController:
 
 
 def _shape(node: Object) -> tuple[object, ...]:
-    """What of a node may matter to a DaemonSet."""
+    """Return what of a node may matter to a DaemonSet."""
     spec = node.get("spec") or {}
     return (labels_of(node), spec.get("taints"), spec.get("unschedulable"))

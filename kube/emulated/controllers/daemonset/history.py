@@ -13,7 +13,7 @@ from mews.kube.emulated.controllers.template_hash import template_hash
 
 
 def made(daemon_set: Object, revisions: Sequence[Object]) -> dict[str, Any]:
-    """A revision of the DaemonSet's template."""
+    """Return a revision of the DaemonSet's template."""
     code = template_hash(daemon_set["spec"]["template"], (daemon_set.get("status") or {}).get("collisionCount"))
     metadata: dict[str, Any] = {
         "name": f"{name_of(daemon_set)}-{code}",
@@ -26,7 +26,7 @@ def made(daemon_set: Object, revisions: Sequence[Object]) -> dict[str, Any]:
 
 
 def to_clean_up(daemon_set: Object, revisions: Sequence[Object], live: Sequence[str]) -> list[Object]:
-    """The oldest revisions beyond the limit that no pod has; ``live``: hashes that pods have."""
+    """Return the oldest revisions beyond the limit that no pod has; ``live``: hashes that pods have."""
     return surplus(
         daemon_set, [found for found in revisions if labels_of(found).get("controller-revision-hash") not in live]
     )

@@ -42,13 +42,13 @@ class DaemonNode(Struct, frozen=True):
 
 
 def template_generation(daemon_set: Object) -> int:
-    """How often the template was changed, as the API server counts."""
+    """Return how often the template was changed, as the API server counts."""
     text = annotations_of(daemon_set).get("deprecated.daemonset.template.generation", "1")
     return int(text) if text.isdecimal() else 1
 
 
 def tolerations_of(template: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The template's, and those that every daemon pod has."""
+    """Return the template's, and those that every daemon pod has."""
     spec = template.get("spec") or {}
     found = [dict(toleration) for toleration in spec.get("tolerations") or ()]
     known = [*_TOLERATED, *([("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else [])]
@@ -60,7 +60,7 @@ def tolerations_of(template: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def judge(node: Object, daemon_set: Object) -> DaemonNode:
-    """Whether a node is one of a DaemonSet's."""
+    """Return whether a node is one of a DaemonSet's."""
     template, name = daemon_set["spec"]["template"], name_of(node)
     spec = template.get("spec") or {}
     required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
@@ -78,7 +78,7 @@ def judge(node: Object, daemon_set: Object) -> DaemonNode:
 
 
 def target_of(pod: Object) -> str:
-    """The node that a daemon pod is or will be on, by its node name or by the affinity it was made with."""
+    """Return the node that a daemon pod is or will be on, by its node name or by the affinity it was made with."""
     if node_name_of(pod):
         return node_name_of(pod)
     affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
@@ -92,7 +92,7 @@ def target_of(pod: Object) -> str:
 
 
 def template_for(template: Mapping[str, Any], node: str, revision: str, generation: int) -> dict[str, Any]:
-    """The template of the pod of one node."""
+    """Return the template of the pod of one node."""
     made: dict[str, Any] = clone(template)
     metadata, spec = made.setdefault("metadata", {}), made.setdefault("spec", {})
     metadata["labels"] = {**(metadata.get("labels") or {}), REVISION_LABEL: revision, GENERATION_LABEL: str(generation)}
@@ -120,7 +120,7 @@ class DaemonPlan(Struct, frozen=True):
 def plan(
     daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
 ) -> DaemonPlan:
-    """What to do so that each node has the pod that it ought to have; with a surge two, one old and one new."""
+    """Return what to do so that each node has the pod that it ought to have; with a surge two, one old and one new."""
     create: list[str] = []
     delete: list[Object] = []
     ended: list[Object] = []
@@ -147,8 +147,8 @@ def plan(
 
 
 def _superseded(running: Sequence[Object], revision: str, span_s: int, now: float) -> list[Object]:
-    """Of the pods of one node, by age, those that go when it may have two: all but the oldest new one and the oldest
-    old one, and that too once it is not ready or the new one is available."""
+    """Return those of the pods of one node, by age, those that go when it may have two: all but the oldest new one and
+    the oldest old one, and that too once it is not ready or the new one is available."""
     new = [pod for pod in running if labels_of(pod).get(REVISION_LABEL) == revision]
     old = [pod for pod in running if labels_of(pod).get(REVISION_LABEL) != revision]
     doomed = [pod for pod in running if any(pod is other for other in (*new[1:], *old[1:]))]
@@ -163,13 +163,13 @@ def min_ready_s(daemon_set: Object) -> int:
 
 
 def is_updated(pod: Object, revision: str, generation: int) -> bool:
-    """Whether the pod is made from the current template."""
+    """Return whether the pod is made from the current template."""
     labels = labels_of(pod)
     return labels.get(REVISION_LABEL) == revision or labels.get(GENERATION_LABEL) == str(generation)
 
 
 def surge(daemon_set: Object, nodes: int) -> int:
-    """How many of so many nodes may have a new pod beside the old one."""
+    """Return how many of so many nodes may have a new pod beside the old one."""
     return scaled(_rolling(daemon_set).get("maxSurge", 0), nodes, up=True)
 
 
@@ -181,8 +181,8 @@ def _rolling(daemon_set: Object) -> Mapping[str, Any]:
 def update(
     daemon_set: Object, nodes: Sequence[DaemonNode], pods: Mapping[str, Sequence[Object]], revision: str, now: float
 ) -> DaemonPlan:
-    """What a rolling update does now: old pods that go, so that not too many nodes are without an available one, or
-    nodes that get a new one beside the old."""
+    """Return what a rolling update does now: old pods that go, so that not too many nodes are without an available one,
+    or nodes that get a new one beside the old."""
     if (daemon_set["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
         return DaemonPlan()
     wanted = sum(node.begins for node in nodes)

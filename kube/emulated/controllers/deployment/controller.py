@@ -118,7 +118,7 @@ class DeploymentController:
     # What the work on one Deployment asks for.
 
     def now(self) -> float:
-        """The time now, in unix seconds."""
+        """Return the time now, in unix seconds."""
         return self._context.clock.now()
 
     def event(self, deployment: Object, kind: str, reason: str, text: str) -> None:
@@ -147,7 +147,7 @@ class DeploymentController:
         return made
 
     async def find_set(self, namespace: str, name: str) -> Object:
-        """A ReplicaSet as the server has it."""
+        """Return a ReplicaSet as the server has it."""
         return await self._context.kube.get(REPLICA_SETS, name, namespace=namespace)
 
     async def delete_set(self, deployment: Object, replica_set: Object) -> None:
@@ -163,7 +163,7 @@ class DeploymentController:
         self._loop.add_after(key_of(deployment), delay_s)
 
     def has_old_pods(self, sets: Sequence[Object]) -> bool:
-        """Whether pods of those ReplicaSets have not ended yet."""
+        """Return whether pods of those ReplicaSets have not ended yet."""
         if any((rs.get("status") or {}).get("replicas") for rs in sets):
             return True
         return any(not is_terminal(pod) for rs in sets for pod in self._pods.of(uid_of(rs)))
@@ -183,7 +183,7 @@ class _Work:
         await self._count()
 
     async def was_resized(self) -> bool:
-        """Whether the Deployment's number of replicas was changed."""
+        """Return whether the Deployment's number of replicas was changed."""
         await self._prepare_new(create=False)
         return policy.is_resized(self.deployment, self._sets())
 
@@ -289,7 +289,7 @@ class _Work:
         await self._report_progress(str(revision), made)
 
     async def _known(self, name: str) -> Object:
-        """The ReplicaSet of that name if it is ours; else the name is taken, and the next pass tries another."""
+        """Return the ReplicaSet of that name if it is ours; else the name is taken, and the next pass tries another."""
         found = await self._controller.find_set(namespace_of(self.deployment), name)
         owner = controller_of(found) or {}
         if owner.get("uid") == uid_of(self.deployment) and policy.split(self.deployment, [found])[0] is not None:
@@ -331,7 +331,8 @@ class _Work:
     # Sizes and status
 
     async def _scale(self, replica_set: Object, size: int, *, always: bool = False) -> bool:
-        """Whether its size was changed. ``always``: what it remembers of the Deployment's size is written anyway."""
+        """Return whether its size was changed. ``always``: what it remembers of the Deployment's size is written
+        anyway."""
         before, sizes = policy.replicas_of(replica_set), policy.size_annotations(self.deployment)
         annotations = {**annotations_of(replica_set), **sizes}
         if size == before and (not always or annotations == annotations_of(replica_set)):
@@ -378,7 +379,7 @@ def _selects(deployment: Object, replica_set: Object) -> bool:
 
 
 def _replica_set(deployment: Object, revision: int) -> dict[str, Any]:
-    """The new ReplicaSet, without its size."""
+    """Return the new ReplicaSet, without its size."""
     spec, status = deployment["spec"], deployment.get("status") or {}
     code = template_hash(spec["template"], status.get("collisionCount"))
     template = clone(spec["template"])

@@ -37,12 +37,12 @@ def available_of(replica_set: Object) -> int:
 
 
 def is_rolling(deployment: Object) -> bool:
-    """Whether the Deployment's strategy is RollingUpdate."""
+    """Return whether the Deployment's strategy is RollingUpdate."""
     return bool((deployment["spec"].get("strategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 
 def scaled(value: Any, total: int, *, up: bool) -> int:
-    """A number or a percentage of a total; rounded up or down."""
+    """Return a number or a percentage of a total; rounded up or down."""
     if isinstance(value, str):
         share = int(value.removesuffix("%")) * total / 100
         return math.ceil(share) if up else math.floor(share)
@@ -58,12 +58,12 @@ def _fenceposts(deployment: Object) -> tuple[int, int]:
 
 
 def max_surge(deployment: Object) -> int:
-    """How many pods there may be above the wanted number."""
+    """Return how many pods there may be above the wanted number."""
     return _fenceposts(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: Object) -> int:
-    """How many of the wanted pods may be missing during a roll-out."""
+    """Return how many of the wanted pods may be missing during a roll-out."""
     total = replicas_of(deployment)
     return min(_fenceposts(deployment)[1], total) if is_rolling(deployment) and total else 0
 
@@ -74,12 +74,12 @@ def by_age(sets: Sequence[Object]) -> list[Object]:
 
 
 def active(sets: Sequence[Object]) -> list[Object]:
-    """Those that ought to have pods."""
+    """Return those that ought to have pods."""
     return [replica_set for replica_set in sets if replicas_of(replica_set) > 0]
 
 
 def _plain(value: Any) -> Any:
-    """Without what is null or empty, which is the same as absent."""
+    """Return it without what is null or empty, which is the same as absent."""
     if isinstance(value, Mapping):
         return {key: plain for key, item in value.items() if (plain := _plain(item)) not in (None, {}, [])}
     return [_plain(item) for item in value] if isinstance(value, list) else value
@@ -93,31 +93,31 @@ def _template(workload: Object) -> Any:
 
 
 def split(deployment: Object, sets: Sequence[Object]) -> tuple[Object | None, list[Object]]:
-    """The ReplicaSet with the Deployment's template, and all others, the oldest first."""
+    """Return the ReplicaSet with the Deployment's template, and all others, the oldest first."""
     ordered, template = by_age(sets), _template(deployment)
     new = next((replica_set for replica_set in ordered if _template(replica_set) == template), None)
     return new, [rs for rs in ordered if new is None or uid_of(rs) != uid_of(new)]
 
 
 def revision_of(replica_set: Object) -> int:
-    """Its revision, 0 where none can be read."""
+    """Return its revision, 0 where none can be read."""
     text = annotations_of(replica_set).get(REVISION, "0")
     return int(text) if text.isdecimal() else 0
 
 
 def next_revision(old: Sequence[Object]) -> int:
-    """The revision of the new ReplicaSet."""
+    """Return the revision of the new ReplicaSet."""
     return max((revision_of(replica_set) for replica_set in old), default=0) + 1
 
 
 def size_annotations(deployment: Object) -> dict[str, str]:
-    """What a ReplicaSet remembers of its Deployment's size."""
+    """Return what a ReplicaSet remembers of its Deployment's size."""
     total = replicas_of(deployment)
     return {DESIRED: str(total), MAXIMUM: str(total + max_surge(deployment))}
 
 
 def new_annotations(deployment: Object, current: Mapping[str, str], revision: int) -> dict[str, str]:
-    """The new ReplicaSet's annotations: the Deployment's, and its revision with those it had before."""
+    """Return the new ReplicaSet's annotations: the Deployment's, and its revision with those it had before."""
     copied = {key: value for key, value in annotations_of(deployment).items() if key not in _NOT_COPIED}
     made = {**current, **copied}
     before = current.get(REVISION)
@@ -136,7 +136,7 @@ def _history(known: str, revision: str) -> str:
 
 
 def new_replicas(deployment: Object, sets: Sequence[Object], new: Object) -> int:
-    """How many pods the new ReplicaSet may have now; ``sets``: all, the new one too."""
+    """Return how many pods the new ReplicaSet may have now; ``sets``: all, the new one too."""
     total = replicas_of(deployment)
     if not is_rolling(deployment):
         return total
@@ -149,7 +149,7 @@ def new_replicas(deployment: Object, sets: Sequence[Object], new: Object) -> int
 
 
 def healthy_scale_down(deployment: Object, old: Sequence[Object], new: Object) -> int:
-    """How many old pods may go in all, given that the new ones that are not available yet do not count."""
+    """Return how many old pods may go in all, given that the new ones that are not available yet do not count."""
     everything = sum(replicas_of(rs) for rs in (*old, new))
     least = replicas_of(deployment) - max_unavailable(deployment)
     return everything - least - (replicas_of(new) - available_of(new))
@@ -184,7 +184,7 @@ def available_sizes(deployment: Object, old: Sequence[Object], new: Object) -> l
 
 
 def is_resized(deployment: Object, sets: Sequence[Object]) -> bool:
-    """Whether the Deployment's size was changed since its ReplicaSets were sized."""
+    """Return whether the Deployment's size was changed since its ReplicaSets were sized."""
     desired = [annotations_of(rs).get(DESIRED, "") for rs in active(sets)]
     return any(text.isdecimal() and int(text) != replicas_of(deployment) for text in desired)
 
@@ -270,6 +270,6 @@ def deadline_s(deployment: Object) -> int | None:
 
 
 def deadline_left_s(deployment: Object, progressing: Mapping[str, Any], now: float) -> float:
-    """Seconds until no progress is too little progress."""
+    """Return seconds until no progress is too little progress."""
     since = progressing.get("lastUpdateTime")
     return (seconds(since) if since else now) + (deadline_s(deployment) or 0) - now

@@ -20,14 +20,14 @@ TIMED_OUT, FINISHED, PAUSED = "ProgressDeadlineExceeded", "NewReplicaSetAvailabl
 
 
 def condition(kind: str, status: str, reason: str, message: str, *, now: float) -> Condition:
-    """A condition as of now."""
+    """Return a condition as of now."""
     stamp = timestamp(now)
     made = {"type": kind, "status": status, "lastUpdateTime": stamp, "lastTransitionTime": stamp}
     return {**made, "reason": reason, "message": message}
 
 
 def counts(deployment: Object, new: Object | None, old: Sequence[Object], now: float) -> dict[str, Any]:
-    """The status without an opinion of the roll-out's progress."""
+    """Return the status without an opinion of the roll-out's progress."""
     sets = [*old, *([new] if new is not None else [])]
     known = deployment.get("status") or {}
     available = sum(available_of(rs) for rs in sets)
@@ -56,7 +56,7 @@ def _sum(sets: Sequence[Object], name: str) -> int:
 
 
 def is_complete(deployment: Object, status: Mapping[str, Any]) -> bool:
-    """Whether all pods are new and available, and there are no others."""
+    """Return whether all pods are new and available, and there are no others."""
     wanted = replicas_of(deployment)
     numbers = {status.get(name, 0) for name in ("updatedReplicas", "replicas", "availableReplicas")}
     seen = int(status.get("observedGeneration", 0)) >= int(deployment["metadata"].get("generation", 0))
@@ -72,7 +72,7 @@ def _is_progressing(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool
 
 
 def rolled(deployment: Object, new: Object | None, old: Sequence[Object], now: float) -> dict[str, Any]:
-    """The status during a roll-out: with its progress, and what keeps ReplicaSets from making pods."""
+    """Return the status during a roll-out: with its progress, and what keeps ReplicaSets from making pods."""
     status = counts(deployment, new, old, now)
     conditions: list[Condition] = list(status["conditions"])
     if deadline_s(deployment) is None:
@@ -122,7 +122,7 @@ def _failure(sets: Sequence[Object]) -> Condition | None:
 
 
 def paused(deployment: Object, now: float) -> list[Condition] | None:
-    """The conditions that tell of a pause or its end; None when they do already."""
+    """Return the conditions that tell of a pause or its end; None when they do already."""
     known = (deployment.get("status") or {}).get("conditions") or []
     current = find(known, PROGRESSING)
     reason = None if current is None else current.get("reason")
@@ -134,7 +134,8 @@ def paused(deployment: Object, now: float) -> list[Condition] | None:
 
 
 def recheck_s(deployment: Object, status: Mapping[str, Any], now: float) -> float | None:
-    """Seconds until a roll-out without progress must be looked at again; None when there is nothing to look for."""
+    """Return seconds until a roll-out without progress must be looked at again; None when there is nothing to look
+    for."""
     progressing = find((deployment.get("status") or {}).get("conditions") or (), PROGRESSING)
     if deadline_s(deployment) is None or progressing is None:
         return None

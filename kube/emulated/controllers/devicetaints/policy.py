@@ -64,7 +64,7 @@ def effect_of(rule: Object) -> str:
 
 
 def device_of(result: Spec) -> Device:
-    """The device of a result of an allocation."""
+    """Return the device of a result of an allocation."""
     return str(result["driver"]), str(result["pool"]), str(result["device"])
 
 
@@ -98,8 +98,8 @@ class DeviceTaints:
         return was is not None
 
     def eviction_of(self, claim: Object) -> Eviction | None:
-        """The earliest time at which a taint of one of the claim's devices is no longer tolerated, with every rule
-        whose taint is not tolerated for ever."""
+        """Return the earliest time at which a taint of one of the claim's devices is no longer tolerated, with every
+        rule whose taint is not tolerated for ever."""
         times, rules = [], set[str]()
         for result in results_of(claim):
             for taint, rule in self._taints(result):
@@ -112,7 +112,7 @@ class DeviceTaints:
         return Eviction(min(times), frozenset(rules)) if times else None
 
     def published(self, rule: Object) -> int:
-        """How many devices of current slices the rule selects."""
+        """Return how many devices of current slices the rule selects."""
         return sum(
             is_selected(rule, *pool, str(device["name"])) for pool in self._pools for device in self._current(pool)
         )
@@ -127,7 +127,7 @@ class DeviceTaints:
                 yield rule["spec"]["taint"], rule
 
     def _current(self, pool: tuple[str, str]) -> Iterator[Spec]:
-        """The devices of the pool's newest generation."""
+        """Yield the devices of the pool's newest generation."""
         slices = self._pools.get(pool, {}).values()
         newest = max(map(_generation_of, slices), default=0)
         for each in slices:
@@ -144,7 +144,7 @@ class DeviceTaints:
 
 
 def as_if_evicting(rule: Object) -> DeviceTaints:
-    """That rule alone, as if its effect were NoExecute: taints of slices do not change whom it would evict."""
+    """Return that rule alone, as if its effect were NoExecute: taints of slices do not change whom it would evict."""
     made = DeviceTaints()
     taint = {**rule["spec"]["taint"], "effect": EVICTS}
     made.set_rule(None, {**rule, "spec": {**rule["spec"], "taint": taint}})
@@ -165,8 +165,8 @@ def _evicting_taints(device: Spec) -> list[Spec]:
 
 
 def tolerated_s(result: Spec, taint: Spec) -> float | None:
-    """How long a device's user tolerates a taint, None for ever. The shortest of several limits counts. A toleration
-    of all effects, which lets a pod be scheduled, does not keep it from being evicted."""
+    """Return how long a device's user tolerates a taint, None for ever. The shortest of several limits counts. A
+    toleration of all effects, which lets a pod be scheduled, does not keep it from being evicted."""
     limits = []
     for toleration in result.get("tolerations") or ():
         if toleration.get("effect") == EVICTS and tolerates(toleration, taint):
@@ -177,7 +177,7 @@ def tolerated_s(result: Spec, taint: Spec) -> float | None:
 
 
 def uses(claim: Object, devices: frozenset[Device]) -> bool:
-    """Whether the claim is allocated one of the devices."""
+    """Return whether the claim is allocated one of the devices."""
     return any(device_of(result) in devices for result in results_of(claim))
 
 
@@ -191,8 +191,8 @@ def eviction_of_pod(
     *,
     extended: bool = True,
 ) -> Eviction | None:
-    """When the pod must be deleted: at the earliest time of its claims, for the rules of all of them. A pod that is on
-    no node stays. ``find`` looks a claim up by name and namespace; ``extended``: whether the claim for extended
+    """Return when the pod must be deleted: at the earliest time of its claims, for the rules of all of them. A pod that
+    is on no node stays. ``find`` looks a claim up by name and namespace; ``extended``: whether the claim for extended
     resources counts, as from 1.37 on."""
     if not node_name_of(pod):
         return None
@@ -203,7 +203,7 @@ def eviction_of_pod(
 
 
 def _claims(pod: Object, find: Callable[[str, str], Object | None], *, extended: bool) -> Iterator[Object]:
-    """The allocated claims that the pod may use."""
+    """Yield the allocated claims that the pod may use."""
     for name, must_own in _claim_names(pod, extended=extended):
         claim = find(name, namespace_of(pod))
         if claim is None or allocation_of(claim) is None or (must_own and not owns(uid_of(pod), claim)):
@@ -213,7 +213,8 @@ def _claims(pod: Object, find: Callable[[str, str], Object | None], *, extended:
 
 
 def _claim_names(pod: Object, *, extended: bool) -> Iterator[tuple[str, bool]]:
-    """The names of the pod's claims, and whether the pod must own each. Source: resourceclaim/pod.go, PodClaims."""
+    """Yield the names of the pod's claims, and whether the pod must own each. Source: resourceclaim/pod.go,
+    PodClaims."""
     for entry in pod["spec"].get("resourceClaims") or ():
         try:
             name = claim_name(pod, entry)
@@ -226,7 +227,8 @@ def _claim_names(pod: Object, *, extended: bool) -> Iterator[tuple[str, bool]]:
 
 
 def concerns_eviction(old: Object, new: Object) -> bool:
-    """Whether a change of a pod may change when it is evicted. Statuses change often, and each eviction is one."""
+    """Return whether a change of a pod may change when it is evicted. Statuses change often, and each eviction is
+    one."""
     return _use(old) != _use(new)
 
 
@@ -251,7 +253,7 @@ class RuleTally(Struct, frozen=True):
 
 
 def pending_pods(rule: Object, pods: Iterable[Object], of_pod: Callable[[Object], Eviction | None]) -> tuple[int, int]:
-    """How many pods are to be evicted for a rule, and in how many namespaces. Pods that are being deleted do not
+    """Return how many pods are to be evicted for a rule, and in how many namespaces. Pods that are being deleted do not
     count."""
     key = rule_key(rule)
     evictions = ((pod, of_pod(pod)) for pod in pods if not is_deleting(pod))
@@ -260,12 +262,12 @@ def pending_pods(rule: Object, pods: Iterable[Object], of_pod: Callable[[Object]
 
 
 def allocated_devices(rule: Object, claims: Iterable[Object]) -> int:
-    """How many results of allocations the rule selects."""
+    """Return how many results of allocations the rule selects."""
     return sum(is_selected(rule, *device_of(result)) for claim in claims for result in results_of(claim))
 
 
 def rule_condition(rule: Object, tally: RuleTally) -> dict[str, Any]:
-    """The condition EvictionInProgress of a rule, without its time."""
+    """Return the condition EvictionInProgress of a rule, without its time."""
     reason, message = _words(effect_of(rule), tally)
     if tally.evicted:
         evicted = f"{_count(tally.evicted, 'pod')} evicted since starting the controller."
@@ -305,13 +307,13 @@ def _spread(tally: RuleTally) -> str:
 
 
 def known_condition(rule: Object) -> Spec:
-    """The condition that the rule has, empty for none."""
+    """Return the condition that the rule has, empty for none."""
     conditions = (rule.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == CONDITION), {})
 
 
 def has_changed(rule: Object, condition: Spec) -> bool:
-    """Whether the condition differs from the one that the rule has."""
+    """Return whether the condition differs from the one that the rule has."""
     known = known_condition(rule)
     return any(
         known.get(field, 0 if field == "observedGeneration" else None) != condition[field] for field in condition
@@ -319,8 +321,8 @@ def has_changed(rule: Object, condition: Spec) -> bool:
 
 
 def due_in_s(rule: Object, now_s: float) -> float:
-    """In how many seconds the rule's status may be updated again; 0 for now. Every change of the condition moves its
-    lastTransitionTime, so that tells when it was updated."""
+    """Return in how many seconds the rule's status may be updated again; 0 for now. Every change of the condition moves
+    its lastTransitionTime, so that tells when it was updated."""
     known = known_condition(rule)
     if not known or known.get("observedGeneration", 0) != int(rule["metadata"].get("generation") or 0):
         return 0.0
@@ -328,7 +330,7 @@ def due_in_s(rule: Object, now_s: float) -> float:
 
 
 def status_of_rule(rule: Object, condition: Spec, now_s: float) -> dict[str, Any]:
-    """What is applied to the rule's status; the uid keeps it from a rule that has taken the name."""
+    """Return what is applied to the rule's status; the uid keeps it from a rule that has taken the name."""
     return {
         "metadata": {"name": name_of(rule), "uid": uid_of(rule)},
         "status": {"conditions": [{**condition, "lastTransitionTime": timestamp(now_s)}]},

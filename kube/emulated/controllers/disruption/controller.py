@@ -80,7 +80,7 @@ class DisruptionController:
             self._expectations.wrote(key, self._budgets, written)
 
     async def _scale(self, pods: list[Object]) -> int:
-        """What the controllers of the pods want in all; pods without one count for nothing."""
+        """Return what the controllers of the pods want in all; pods without one count for nothing."""
         sizes: dict[str, int] = {}
         for pod in pods:
             owner = controller_of(pod)

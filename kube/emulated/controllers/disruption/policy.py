@@ -18,7 +18,7 @@ _MOMENT_S = 0.001
 
 
 def needs_scale(budget: Object) -> bool:
-    """Whether what is expected depends on the pods' controllers: a share, or what may be missing."""
+    """Return whether what is expected depends on the pods' controllers: a share, or what may be missing."""
     spec = budget["spec"]
     return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
 
@@ -42,7 +42,7 @@ def disrupted(budget: Object, pods: Sequence[Object], now: float) -> dict[str, s
 
 
 def recheck_s(leaving: Mapping[str, str], now: float) -> float:
-    """In how many seconds the first of these evicted pods is no longer believed to go (disruption.go,
+    """Return in how many seconds the first of these evicted pods is no longer believed to go (disruption.go,
     buildDisruptedPodMap)."""
     return max(min(map(seconds, leaving.values())) + DELETION_TIMEOUT_S - now, 0.0) + _MOMENT_S
 

@@ -26,13 +26,13 @@ _NOT_COPIED = ("endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kube
 
 
 def is_mirrored(endpoints: Object) -> bool:
-    """Whether Endpoints are such that a user may have written them for a Service."""
+    """Return whether Endpoints are such that a user may have written them for a Service."""
     return labels_of(endpoints).get(_SKIP) != "true" and _LEADER not in annotations_of(endpoints)
 
 
 def repacked(subsets: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The subsets with each address once, among those that have all of its ports; an address that is ready somewhere
-    is ready."""
+    """Return the subsets with each address once, among those that have all of its ports; an address that is ready
+    somewhere is ready."""
     ports_of: dict[str, dict[str, Mapping[str, Any]]] = {}
     known: dict[str, tuple[Mapping[str, Any], bool]] = {}
     for subset in subsets:
@@ -56,7 +56,8 @@ def _port(port: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def contents(endpoints: Object) -> tuple[list[dict[str, Any]], int]:
-    """The slices that Endpoints ought to have, without metadata, and how many addresses are too many for them."""
+    """Return the slices that Endpoints ought to have, without metadata, and how many addresses are too many for
+    them."""
     made: list[dict[str, Any]] = []
     skipped = 0
     for group in repacked(endpoints.get("subsets") or ()):

@@ -30,13 +30,13 @@ US = "endpointslice-controller.k8s.io"
 
 
 def selector_of(service: Object) -> Mapping[str, str] | None:
-    """The labels of its pods; None: somebody else knows where it is."""
+    """Return the labels of its pods; None: somebody else knows where it is."""
     spec = service.get("spec") or {}
     return None if spec.get("type") == "ExternalName" else spec.get("selector") or None
 
 
 def serves(service: Object, pod: Object) -> bool:
-    """Whether a pod is one of a service's, and can be found."""
+    """Return whether a pod is one of a service's, and can be found."""
     selector = selector_of(service)
     if selector is None or namespace_of(pod) != namespace_of(service) or is_terminal(pod):
         return False
@@ -44,7 +44,7 @@ def serves(service: Object, pod: Object) -> bool:
 
 
 def ports_of(service: Object, pod: Object) -> list[dict[str, Any]]:
-    """The service's ports at that pod; a port by name only if the pod has it."""
+    """Return the service's ports at that pod; a port by name only if the pod has it."""
     found: list[dict[str, Any]] = []
     for port in (service["spec"].get("ports")) or ():
         number = _number(port.get("targetPort", port.get("port")), str(port.get("protocol", "TCP")), pod)
@@ -65,7 +65,7 @@ def _number(target: Any, protocol: str, pod: Object) -> int | None:
 
 
 def endpoint(service: Object, pod: Object, node: Object | None) -> dict[str, Any]:
-    """A pod as an endpoint."""
+    """Return a pod as an endpoint."""
     ready, going = is_ready(pod), is_deleting(pod)
     shown = bool(service["spec"].get("publishNotReadyAddresses")) or (ready and not going)
     made: dict[str, Any] = {"addresses": [pod["status"]["podIP"]]}
@@ -86,7 +86,7 @@ def labels_for(service: Object) -> dict[str, str]:
 
 
 def contents(service: Object, pods: Sequence[Object], nodes: Mapping[str, Object]) -> list[dict[str, Any]]:
-    """The slices that a service ought to have, without names: pods with the same ports together."""
+    """Return the slices that a service ought to have, without names: pods with the same ports together."""
     groups: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {}
     for pod in pods:
         ports = ports_of(service, pod)
@@ -107,7 +107,7 @@ def slice_of(service: Object, content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def subsets(service: Object, pods: Sequence[Object]) -> list[dict[str, Any]]:
-    """What the Endpoints object of a service says; pods with the same ports together."""
+    """Return what the Endpoints object of a service says; pods with the same ports together."""
     groups: dict[str, dict[str, Any]] = {}
     early = bool(service["spec"].get("publishNotReadyAddresses"))
     for pod in (pod for pod in pods if not is_deleting(pod)):

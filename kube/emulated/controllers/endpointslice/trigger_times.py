@@ -20,7 +20,8 @@ class TriggerTimes:
         self._seen.pop(key, None)
 
     def since(self, service: Object, pods: Sequence[Object]) -> str:
-        """The earliest time that is later than at the last sync (RFC 3339), "" where none is. Called once a sync."""
+        """Return the earliest time that is later than at the last sync (RFC 3339), "" where none is. Called once a
+        sync."""
         key, created = key_of(service), str(service["metadata"].get("creationTimestamp") or "")
         known = self._seen.get(key)
         times = {name_of(pod): _ready_since(pod) for pod in pods if _ready_since(pod)}

@@ -118,7 +118,7 @@ class JobController:
     # What the work on one Job asks for.
 
     def now(self) -> float:
-        """The time now, in unix seconds."""
+        """Return the time now, in unix seconds."""
         return self._context.clock.now()
 
     def look_again(self, job: Object, delay_s: float) -> None:

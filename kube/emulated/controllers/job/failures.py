@@ -16,7 +16,7 @@ FIRST_BACKOFF_S, LAST_BACKOFF_S = 10.0, 600.0
 
 
 def backoff_left_s(failures: int, last: float, now: float) -> float:
-    """Seconds for which no pod is made yet, after so many failures in a row, the last one at that time."""
+    """Return seconds for which no pod is made yet, after so many failures in a row, the last one at that time."""
     if failures == 0:
         return 0.0
     span_s = min(FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 30), LAST_BACKOFF_S)
@@ -30,7 +30,7 @@ class Backoff(Struct, frozen=True):
     last: float = 0.0
 
     def after(self, succeeded: Sequence[Object], failed: Sequence[Object]) -> Backoff:
-        """With pods that ended since."""
+        """Return it with pods that ended since."""
         ends = sorted(finished_at(pod) for pod in failed)
         if not succeeded:
             return self if not ends else replace(self, failures=self.failures + len(ends), last=ends[-1])
@@ -39,7 +39,7 @@ class Backoff(Struct, frozen=True):
         return Backoff(len(later), later[-1] if later else 0.0)
 
     def left_s(self, now: float) -> float:
-        """Seconds for which no pod is made yet."""
+        """Return seconds for which no pod is made yet."""
         return backoff_left_s(self.failures, self.last, now)
 
 
@@ -47,7 +47,7 @@ class Backoff(Struct, frozen=True):
 
 
 def forbidden_failure(job: Object, pods: Sequence[Object]) -> str | None:
-    """Why the Job is to fail at once by its failure policy; None: it is not."""
+    """Return why the Job is to fail at once by its failure policy; None: it is not."""
     for pod in pods:
         if has_failed(pod, job):
             action, text = failure_rule(job, pod)

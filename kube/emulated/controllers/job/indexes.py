@@ -97,7 +97,7 @@ def _taken(pods: Iterable[Object]) -> frozenset[int]:
 
 
 def _is_last_failure(job: Object, pod: Object) -> bool:
-    """Whether a pod's failure is one too many for its index."""
+    """Return whether a pod's failure is one too many for its index."""
     if not has_failed(pod, job):
         return False
     action = failure_rule(job, pod)[0]
@@ -126,7 +126,7 @@ def _all_failures(pod: Object) -> int:
 
 
 def pending_indexes(job: Object, pods: Sequence[Object], over: frozenset[int], count: int) -> list[int]:
-    """The first indexes that are not over and have no pod."""
+    """Return the first indexes that are not over and have no pod."""
     busy = over | _taken(pod for pod in pods if is_active(pod))
     if only_failed_are_replaced(job):
         busy |= _taken(pod for pod in pods if is_deleting(pod) and not is_terminal(pod))
@@ -135,7 +135,7 @@ def pending_indexes(job: Object, pods: Sequence[Object], over: frozenset[int], c
 
 
 def creatable(pending: Sequence[int], awaiting: Mapping[int, Object], now: float) -> tuple[list[int], float]:
-    """The indexes that may have a pod now, by the last failure of each; else the seconds until the first may."""
+    """Return the indexes that may have a pod now, by the last failure of each; else the seconds until the first may."""
     waits = {index: _wait_s(awaiting.get(index), now) for index in pending}
     ready = [index for index in pending if waits[index] == 0]
     return ready, 0.0 if ready else min(waits.values(), default=0.0)
@@ -164,7 +164,7 @@ def superfluous(job: Object, active: Sequence[Object], now: float) -> list[Objec
 
 
 def indexed(template: Mapping[str, Any], job: Object, index: int, failed: Object | None) -> tuple[dict[str, Any], str]:
-    """The template of one index, and the prefix of its pods' names; ``failed``: the pod that it replaces."""
+    """Return the template of one index, and the prefix of its pods' names; ``failed``: the pod that it replaces."""
     made: dict[str, Any] = clone(template)
     for name in ("annotations", "labels"):
         made["metadata"][name] = {**(made["metadata"].get(name) or {}), INDEX: str(index)}
@@ -176,7 +176,7 @@ def indexed(template: Mapping[str, Any], job: Object, index: int, failed: Object
 
 
 def _failures_after(job: Object, failed: Object | None) -> dict[str, str]:
-    """What a pod says of the failures of its index before it."""
+    """Return what a pod says of the failures of its index before it."""
     if failed is None:
         return {FAILURES: "0"}
     ignored = failure_rule(job, failed)[0] == "Ignore"
@@ -189,7 +189,7 @@ def _failures_after(job: Object, failed: Object | None) -> dict[str, str]:
 
 
 def met_rule(job: Object, succeeded: frozenset[int]) -> int | None:
-    """The first rule of the success policy that the indexes that succeeded fulfil."""
+    """Return the first rule of the success policy that the indexes that succeeded fulfil."""
     rules = (job["spec"].get("successPolicy") or {}).get("rules") or ()
     for number, rule in enumerate(rules if succeeded else ()):
         count, among = rule.get("succeededCount"), succeeded

@@ -19,15 +19,15 @@ BATCH_S = 1.0
 
 
 def condition(kind: str, reason: str, message: str, *, now: float, status: str = "True") -> Condition:
-    """A condition as of now."""
+    """Return a condition as of now."""
     stamp = timestamp(now)
     made = {"type": kind, "status": status, "lastProbeTime": stamp, "lastTransitionTime": stamp}
     return {**made, "reason": reason, "message": message}
 
 
 def ensured(conditions: Sequence[Condition], wanted: Condition) -> list[Condition] | None:
-    """The conditions with that status of a type; None when they say so already. One that was never true is not made
-    false."""
+    """Return the conditions with that status of a type; None when they say so already. One that was never true is not
+    made false."""
     current = find(conditions, wanted["type"])
     if current is None:
         return None if wanted["status"] == "False" else [*conditions, wanted]
@@ -37,7 +37,7 @@ def ensured(conditions: Sequence[Condition], wanted: Condition) -> list[Conditio
 
 
 def verdict(job: Object, pods: Sequence[Object], *, failed: int, indexes: JobIndexes, now: float) -> Condition | None:
-    """Why the Job is to end now: by its status, by what went wrong, by its success policy. None: it goes on."""
+    """Return why the Job is to end now: by its status, by what went wrong, by its success policy. None: it goes on."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     met = find(conditions, "SuccessCriteriaMet")
     if met is not None and met["status"] == "True":
@@ -85,7 +85,7 @@ def success(now: float) -> Condition:
 
 
 def deadline_left_s(job: Object, now: float) -> float | None:
-    """Seconds until its deadline; None where it has none or does not run."""
+    """Return seconds until its deadline; None where it has none or does not run."""
     span_s, start = job["spec"].get("activeDeadlineSeconds"), (job.get("status") or {}).get("startTime")
     if span_s is None or start is None or is_suspended(job):
         return None
@@ -108,7 +108,7 @@ def _restarted_too_often(job: Object, pods: Sequence[Object], limit: int) -> boo
 
 
 def wanted_active(job: Object, *, active: int, succeeded: int) -> int:
-    """How many pods ought to run now."""
+    """Return how many pods ought to run now."""
     parallelism, completions = int(job["spec"].get("parallelism", 1)), completions_of(job)
     if completions is None:
         return active if succeeded > 0 else parallelism
@@ -116,7 +116,7 @@ def wanted_active(job: Object, *, active: int, succeeded: int) -> int:
 
 
 def tracked_template(job: Object) -> dict[str, Any]:
-    """The Job's pod template with what counting needs."""
+    """Return the Job's pod template with what counting needs."""
     template: dict[str, Any] = clone(job["spec"]["template"])
     metadata = template.setdefault("metadata", {})
     finalizers = metadata.get("finalizers") or []
@@ -135,7 +135,7 @@ def tracked_template(job: Object) -> dict[str, Any]:
 
 
 def settled(status: Mapping[str, Any], tracked: Sequence[str]) -> dict[str, Any]:
-    """The status after those of the uncounted pods were counted that are tracked no more."""
+    """Return the status after those of the uncounted pods were counted that are tracked no more."""
     uncounted = status.get("uncountedTerminatedPods") or {}
     left: dict[str, list[str]] = {}
     made = dict(status)
@@ -150,6 +150,6 @@ def settled(status: Mapping[str, Any], tracked: Sequence[str]) -> dict[str, Any]
 
 
 def is_count_settled(status: Mapping[str, Any]) -> bool:
-    """Whether every pod was counted."""
+    """Return whether every pod was counted."""
     uncounted = status.get("uncountedTerminatedPods") or {}
     return not uncounted.get("succeeded") and not uncounted.get("failed")

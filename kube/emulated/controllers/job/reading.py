@@ -11,23 +11,24 @@ _US = "kubernetes.io/job-controller"
 
 
 def is_finished(job: Object) -> bool:
-    """Whether the job has the condition Complete or Failed."""
+    """Return whether the job has the condition Complete or Failed."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return any(c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in conditions)
 
 
 def is_suspended(job: Object) -> bool:
-    """Whether ``spec.suspend`` is set."""
+    """Return whether ``spec.suspend`` is set."""
     return bool(job["spec"].get("suspend"))
 
 
 def is_indexed(job: Object) -> bool:
-    """Whether ``spec.completionMode`` is Indexed."""
+    """Return whether ``spec.completionMode`` is Indexed."""
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
 def is_managed_elsewhere(job: Object) -> bool:
-    """Whether ``spec.managedBy`` names a controller other than this one, which then keeps off the Job and its pods."""
+    """Return whether ``spec.managedBy`` names a controller other than this one, which then keeps off the Job and its
+    pods."""
     return bool(job["spec"].get("managedBy", _US) != _US)
 
 
@@ -44,30 +45,30 @@ def completions_of(job: Object) -> int | None:
 
 
 def only_failed_are_replaced(job: Object) -> bool:
-    """Whether pods are replaced only once they have ended (``spec.podReplacementPolicy``)."""
+    """Return whether pods are replaced only once they have ended (``spec.podReplacementPolicy``)."""
     return job["spec"].get("podReplacementPolicy") == "Failed" or job["spec"].get("podFailurePolicy") is not None
 
 
 def is_tracked(pod: Object) -> bool:
-    """Whether the pod has not been counted yet."""
+    """Return whether the pod has not been counted yet."""
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
 def has_failed(pod: Object, job: Object) -> bool:
-    """Whether a pod counts as failed: also one that is being deleted, for it may never say so."""
+    """Return whether a pod counts as failed: also one that is being deleted, for it may never say so."""
     if phase_of(pod) == "Failed":
         return True
     return not only_failed_are_replaced(job) and is_deleting(pod) and phase_of(pod) != "Succeeded"
 
 
 def index_of(pod: Object) -> int | None:
-    """The completion index of a pod of an indexed Job."""
+    """Return the completion index of a pod of an indexed Job."""
     text = annotations_of(pod).get(INDEX, "")
     return int(text) if text.isdecimal() else None
 
 
 def counts(pod: Object, job: Object) -> bool:
-    """Whether the pod is one that can count: its index is one of the Job's."""
+    """Return whether the pod is one that can count: its index is one of the Job's."""
     index = index_of(pod)
     return not is_indexed(job) or (index is not None and index < (completions_of(job) or 0))
 

@@ -13,7 +13,7 @@ from mews.kube.emulated.controllers.syncing import SyncLoop
 
 
 def left_s(job: Object, now: float) -> float | None:
-    """Seconds for which an ended Job is still kept; None for one that is kept for ever."""
+    """Return seconds for which an ended Job is still kept; None for one that is kept for ever."""
     span_s = job["spec"].get("ttlSecondsAfterFinished")
     if span_s is None or is_deleting(job) or not is_finished(job):
         return None

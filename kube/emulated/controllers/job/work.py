@@ -54,7 +54,7 @@ class JobActions(Protocol):
     control: PodControl
 
     def now(self) -> float:
-        """The time now, in unix seconds."""
+        """Return the time now, in unix seconds."""
         ...
 
     def look_again(self, job: Object, delay_s: float) -> None:
@@ -196,7 +196,7 @@ class JobPass:
         return len(self._active) + len(made), failure
 
     def _bodies(self, count: int, backoff: Backoff) -> tuple[list[dict[str, Any]], float]:
-        """At most so many new pods; else the seconds until there may be one."""
+        """Return at most so many new pods; else the seconds until there may be one."""
         job, now = self.job, self._actions.now()
         left_s = backoff.left_s(now) if limit_per_index(job) is None else 0.0
         if left_s > 0:

@@ -74,12 +74,12 @@ class Settled(Struct, frozen=True):
 
 
 def begun(history: History, current: int, now: float) -> History:
-    """With the replicas that are there as the first recommendation, if there is none yet."""
+    """Return it with the replicas that are there as the first recommendation, if there is none yet."""
     return history if history.recommendations else replace(history, recommendations=(Moment(current, now),))
 
 
 def settle(history: History, bounds: ReplicaBounds, *, current: int, wanted: int, now: float) -> Settled:
-    """What becomes of ``wanted`` replicas where there are ``current``."""
+    """Return what becomes of ``wanted`` replicas where there are ``current``."""
     if bounds.behavior is None:
         stable, recent = _highest_recent(history.recommendations, wanted, now)
         able = _READY if stable == wanted else _DOWN_STABILIZED
@@ -94,7 +94,7 @@ def settle(history: History, bounds: ReplicaBounds, *, current: int, wanted: int
 
 
 def _is_rate(limit: Why, bounds: ReplicaBounds) -> bool:
-    """Whether it is a rate that limits, which lets more through later; scaling that is disabled never does."""
+    """Return whether it is a rate that limits, which lets more through later; scaling that is disabled never does."""
     direction = {_UP_LIMIT: "scaleUp", _DOWN_LIMIT: "scaleDown"}.get(limit)
     if direction is None:
         return False
@@ -102,7 +102,8 @@ def _is_rate(limit: Why, bounds: ReplicaBounds) -> bool:
 
 
 def rescaled(history: History, bounds: ReplicaBounds, *, before: int, after: int, now: float) -> History:
-    """With a change of the scale, which the rates of a behavior count; without a behavior nothing counts it."""
+    """Return it with a change of the scale, which the rates of a behavior count; without a behavior nothing counts
+    it."""
     if bounds.behavior is None:
         return history
     if after > before:
@@ -111,7 +112,7 @@ def rescaled(history: History, bounds: ReplicaBounds, *, before: int, after: int
 
 
 def _noted(events: Sequence[Moment], rules: Rules, change: int, now: float) -> tuple[Moment, ...]:
-    """An event that no policy looks at any more makes room for the new one."""
+    """Return an event that no policy looks at any more makes room for the new one."""
     longest = max((policy["periodSeconds"] for policy in rules.get("policies") or ()), default=0)
     marked = [replace(event, outdated=event.outdated or event.at_s < now - longest) for event in events]
     return _with(marked, Moment(change, now), [index for index, event in enumerate(marked) if event.outdated])
@@ -134,7 +135,7 @@ def _highest_recent(recent: Sequence[Moment], wanted: int, now: float) -> tuple[
 def _stabilized(
     recent: Sequence[Moment], behavior: Mapping[str, Rules], current: int, wanted: int, now: float
 ) -> tuple[int, tuple[Moment, ...]]:
-    """As near to the current replicas as the recommendations of both windows let it be."""
+    """Return them as near to the current replicas as the recommendations of both windows let it be."""
     up_cutoff = now - behavior["scaleUp"].get("stabilizationWindowSeconds", 0)
     down_cutoff = now - behavior["scaleDown"].get("stabilizationWindowSeconds", STABILIZATION_S)
     lowest = min([wanted, *(each.replicas for each in recent if each.at_s > up_cutoff)])
@@ -165,7 +166,7 @@ def _within_rates(history: History, bounds: ReplicaBounds, current: int, wanted:
 
 
 def _up_limit(history: History, rules: Rules, current: int, now: float) -> int:
-    """The most replicas that the policies let there be now. A share is rounded up, or one pod would stay one."""
+    """Return the most replicas that the policies let there be now. A share is rounded up, or one pod would stay one."""
     limits = []
     for policy in rules.get("policies") or ():
         began = _at_start(history, policy, current, now)
@@ -177,7 +178,7 @@ def _up_limit(history: History, rules: Rules, current: int, now: float) -> int:
 
 
 def _down_limit(history: History, rules: Rules, current: int, now: float) -> int:
-    """The least replicas that the policies let there be now."""
+    """Return the least replicas that the policies let there be now."""
     limits = []
     for policy in rules.get("policies") or ():
         began = _at_start(history, policy, current, now)
@@ -198,7 +199,7 @@ def _selected(limits: Sequence[int], rules: Rules, current: int, *, widest: Any,
 
 
 def _at_start(history: History, policy: Mapping[str, Any], current: int, now: float) -> int:
-    """The replicas that there were when the policy's period began."""
+    """Return the replicas that there were when the policy's period began."""
     cutoff = now - policy["periodSeconds"]
     added, removed = (
         sum(event.replicas for event in events if event.at_s > cutoff) for events in (history.ups, history.downs)

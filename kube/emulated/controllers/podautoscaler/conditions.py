@@ -17,7 +17,8 @@ Condition = dict[str, Any]
 def with_condition(
     conditions: Sequence[Condition], kind: str, status: bool, reason: str, message: str, *, now: float
 ) -> list[Condition]:
-    """The conditions with that one as said; its time of transition is ``now`` (unix seconds) if its status changed."""
+    """Return the conditions with that one as said; its time of transition is ``now`` (unix seconds) if its status
+    changed."""
     word = str(status)
     made = {"type": kind, "status": word, "reason": reason, "message": message}
     for index, known in enumerate(conditions):

@@ -146,7 +146,7 @@ class PodAutoscaler:
         return True
 
     async def _desired(self, work: _Work, scale: Object, current: int) -> _Desired:
-        """The replicas that the target shall have."""
+        """Return the replicas that the target shall have."""
         bounds = bounds_of(work.autoscaler)
         if current == 0 and bounds.least != 0:
             text = "scaling is disabled since the replica count of the target is zero"
@@ -177,7 +177,7 @@ class PodAutoscaler:
         return _Desired(settled.replicas, reason, statuses, settled.passing or any_warms_up(pods, work.now))
 
     def _selected(self, work: _Work, selector: str) -> list[Object]:
-        """The pods of the target, if no other autoscaler selects one of them.
+        """Return the pods of the target, if no other autoscaler selects one of them.
 
         Raises _NothingFoundError.
         """
@@ -207,8 +207,8 @@ class PodAutoscaler:
     async def _by_metrics(
         self, work: _Work, about: Circumstances, selector: str
     ) -> tuple[int, str, list[dict[str, Any]]]:
-        """The most replicas that any metric asks for, that metric, and the status of all. Where one fails, the others
-        may add pods but take none away.
+        """Return the most replicas that any metric asks for, that metric, and the status of all. Where one fails, the
+        others may add pods but take none away.
 
         Raises _NothingFoundError.
         """

@@ -38,26 +38,26 @@ class StatusDraft:
         }
 
     def changed(self) -> dict[str, Any] | None:
-        """The status to write, None where it is as it was."""
+        """Return the status to write, None where it is as it was."""
         made = _plain({**self._made, "conditions": self._conditions})
         return None if made == _plain(self._before) else made
 
 
 def _plain(status: dict[str, Any]) -> dict[str, Any]:
-    """As Go writes it: what is zero or empty is left out, but for the desired replicas."""
+    """Return them as Go writes it: what is zero or empty is left out, but for the desired replicas."""
     filled = {key: value for key, value in status.items() if value}
     return {**filled, "desiredReplicas": status.get("desiredReplicas", 0)}
 
 
 def bounds_of(autoscaler: Object) -> ReplicaBounds:
-    """The replicas that an autoscaler's spec allows, and its behavior."""
+    """Return the replicas that an autoscaler's spec allows, and its behavior."""
     spec = autoscaler["spec"]
     least = spec.get("minReplicas")
     return ReplicaBounds(1 if least is None else least, spec["maxReplicas"], spec.get("behavior") or None)
 
 
 def tolerances_of(autoscaler: Object) -> Tolerances:
-    """Those of the behavior, else the controller's own. The API server drops the fields where the gate
+    """Return those of the behavior, else the controller's own. The API server drops the fields where the gate
     HPAConfigurableTolerance is off, so what is there counts."""
     behavior, usual = autoscaler["spec"].get("behavior") or {}, Tolerances()
     down, up = (behavior.get(name, {}).get("tolerance") for name in ("scaleDown", "scaleUp"))

@@ -31,7 +31,8 @@ class MetricsReader:
         self._kube = kube
 
     async def read(self, spec: Spec, namespace: str, selector: str) -> MetricReading:
-        """The metric of the pods that the selector selects, of the object, or from outside; or why there is none."""
+        """Return the metric of the pods that the selector selects, of the object, or from outside; or why there is
+        none."""
         match spec["type"]:
             case "Resource":
                 return await self._resource(spec["resource"]["name"], "", namespace, selector)
@@ -78,7 +79,7 @@ class MetricsReader:
         return MetricReading(values=[milli(items[0]["value"])])
 
     async def _plural(self, group: str, kind: str) -> str:
-        """A kind's resource as the custom metrics API has it in its paths: ``deployments.apps``."""
+        """Return a kind's resource as the custom metrics API has it in its paths: ``deployments.apps``."""
         for each in await self._kube.discovery():
             if (each.group, each.kind) == (group, kind):
                 return f"{each.plural}.{group}" if group else each.plural
@@ -100,8 +101,8 @@ class MetricsReader:
 
 
 def pod_metrics(items: Iterable[Object], resource: str, container: str) -> dict[str, PodMetric]:
-    """Of PodMetrics objects, the use of a resource by name of pod: of one container, or of all. A pod of which that is
-    not known in full is left out."""
+    """Return those of PodMetrics objects, the use of a resource by name of pod: of one container, or of all. A pod of
+    which that is not known in full is left out."""
     found: dict[str, PodMetric] = {}
     for item in items:
         of = [each for each in item["containers"] if container in ("", each["name"])]
@@ -112,12 +113,12 @@ def pod_metrics(items: Iterable[Object], resource: str, container: str) -> dict[
 
 
 def duration_s(text: str) -> float:
-    """Seconds of a duration as Go writes it: ``1m30.5s``."""
+    """Return seconds of a duration as Go writes it: ``1m30.5s``."""
     return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION.findall(text))
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """A LabelSelector in the API's query form (metav1.FormatLabelSelector, without its word for none)."""
+    """Return a LabelSelector in the API's query form (metav1.FormatLabelSelector, without its word for none)."""
     terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
     for each in selector.get("matchExpressions") or ():
         key, values = each["key"], ",".join(sorted(each.get("values") or ()))
@@ -144,7 +145,8 @@ def _failed(api: str, why: str) -> MetricReading:
 
 
 def _of_client(error: Exception, asked: str) -> str:
-    """What client-go makes of an answer that is no Status: an API that is not served answers 404 in plain text."""
+    """Return what client-go makes of an answer that is no Status: an API that is not served answers 404 in plain
+    text."""
     if isinstance(error, NotFoundError) and not error.details:
         return f"the server could not find the requested resource ({asked})"
     return error.message if isinstance(error, ApiError) else str(error)

@@ -58,7 +58,7 @@ class MetricFailure(Struct, frozen=True):
 
 
 def measured(spec: Spec, reading: MetricReading, about: Circumstances, namespace: str) -> Measured | MetricFailure:
-    """What an entry of that namespace comes to by what was read for it."""
+    """Return what an entry of that namespace comes to by what was read for it."""
     match spec["type"]:
         case "Resource":
             return _resource(spec["resource"], "", reading, about)
@@ -168,12 +168,12 @@ def _external(source: Spec, reading: MetricReading, about: Circumstances, namesp
 
 
 def _external_words(metric: Spec) -> str:
-    """How a rescale names an external metric, and one of an object that is shared among pods."""
+    """Return how a rescale names an external metric, and one of an object that is shared among pods."""
     return f"external metric {metric['name']}({selector_words(metric.get('selector'))})"
 
 
 def selector_words(selector: Mapping[str, Any] | None) -> str:
-    """A LabelSelector as Go's ``%+v`` prints it."""
+    """Return a LabelSelector as Go's ``%+v`` prints it."""
     if selector is None:
         return "nil"
     shown = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
@@ -193,7 +193,7 @@ def _thousandths(amount: int) -> str:
 
 
 def _amount(resource: str, amount: int) -> str:
-    """Of memory in binary units where they lose nothing, as metrics-server has it."""
+    """Return that of memory in binary units where they lose nothing, as metrics-server has it."""
     whole = int((Decimal(amount) / 1000).to_integral_value(ROUND_CEILING))
     if resource != "memory" or whole < _UNIT:
         return _thousandths(amount)

@@ -58,7 +58,7 @@ class Tolerances(Struct, frozen=True):
     up: float = 0.1
 
     def allow(self, ratio: float) -> bool:
-        """Whether a ratio of usage to target is close enough to 1."""
+        """Return whether a ratio of usage to target is close enough to 1."""
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
@@ -94,7 +94,8 @@ class PodGroups(Struct, frozen=True):
 def by_utilization(
     metrics: PodMetrics, target: int, resource: str, about: Circumstances, *, container: str = ""
 ) -> Proposal:
-    """For a resource whose usage shall be ``target`` percent of what pods request, of one container or of all.
+    """Return it for a resource whose usage shall be ``target`` percent of what pods request, of one container or of
+    all.
 
     Raises ReplicasError.
     """
@@ -112,7 +113,8 @@ def by_utilization(
 
 
 def by_average(metrics: PodMetrics, target: int, resource: str, about: Circumstances) -> Proposal:
-    """For a metric of pods whose average shall be ``target``; ``resource`` is "" for one that is not of a resource.
+    """Return it for a metric of pods whose average shall be ``target``; ``resource`` is "" for one that is not of a
+    resource.
 
     Raises ReplicasError.
     """
@@ -127,7 +129,7 @@ def by_average(metrics: PodMetrics, target: int, resource: str, about: Circumsta
 
 
 def by_value(usage: int, target: int, about: Circumstances) -> Proposal:
-    """For a metric of one object, or an external one, whose value as it is shall be ``target``.
+    """Return it for a metric of one object, or an external one, whose value as it is shall be ``target``.
 
     Raises ReplicasError.
     """
@@ -143,7 +145,7 @@ def by_value(usage: int, target: int, about: Circumstances) -> Proposal:
 
 
 def by_share(usage: int, target: int, about: Circumstances) -> Proposal:
-    """For such a metric whose value, divided by the pods there are, shall be ``target``."""
+    """Return it for such a metric whose value, divided by the pods there are, shall be ``target``."""
     replicas = about.there
     if not replicas or not about.tolerances.allow(usage / (target * replicas)):
         replicas = min(math.ceil(usage / target), _MOST_REPLICAS)
@@ -153,7 +155,7 @@ def by_share(usage: int, target: int, about: Circumstances) -> Proposal:
 
 
 def _counted(metrics: PodMetrics, resource: str, about: Circumstances) -> tuple[PodGroups, dict[str, int]]:
-    """The groups of the pods, and the usage of those that count and of whatever else was measured."""
+    """Return the groups of the pods, and the usage of those that count and of whatever else was measured."""
     if not about.pods:
         raise ReplicasError(_NO_PODS)
     groups = group_pods(about.pods, metrics, resource, about.now)
@@ -172,9 +174,9 @@ def _replicas(
     assumed: Mapping[str, int],
     again: Callable[[Mapping[str, int]], float],
 ) -> int:
-    """What a ratio of usage to target comes to. ``assumed``: what pods without a metric count for before replicas are
-    taken away; ``again``: the ratio with such pods in it. Pods without a metric and those that are not ready damp a
-    change, and never turn it round."""
+    """Return what a ratio of usage to target comes to. ``assumed``: what pods without a metric count for before
+    replicas are taken away; ``again``: the ratio with such pods in it. Pods without a metric and those that are not
+    ready damp a change, and never turn it round."""
     grows_unready = bool(groups.unready) and ratio > 1.0
     if not grows_unready and not groups.missing:
         return about.wanted if about.tolerances.allow(ratio) else math.ceil(ratio * groups.ready)
@@ -210,7 +212,8 @@ def _average(usage: Mapping[str, int], target: int) -> tuple[float, int]:
 
 
 def group_pods(pods: Iterable[Object], metrics: PodMetrics, resource: str, now: float) -> PodGroups:
-    """Which pods count. Of cpu, a pod's first minutes count only while it is ready and for a whole window by then."""
+    """Return which pods count. Of cpu, a pod's first minutes count only while it is ready and for a whole window by
+    then."""
     ready, unready, missing, ignored = 0, set[str](), set[str](), set[str]()
     for pod in pods:
         name, phase = name_of(pod), phase_of(pod)
@@ -239,7 +242,7 @@ def _warms_up(pod: Object, metric: PodMetric, now: float) -> bool:
 
 
 def any_warms_up(pods: Iterable[Object], now: float) -> bool:
-    """Whether the metrics of a pod may come to count by time alone: one that is in its first minutes."""
+    """Return whether the metrics of a pod may come to count by time alone: one that is in its first minutes."""
     starts = ((pod.get("status") or {}).get("startTime") for pod in pods if phase_of(pod) != "Failed")
     return any(start is not None and seconds(start) + CPU_INITIALIZATION_S > now for start in starts)
 

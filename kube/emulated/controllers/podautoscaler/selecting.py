@@ -29,7 +29,7 @@ class Selectors:
             self._known[key] = select
 
     def selecting(self, namespace: str, pods: Iterable[Object]) -> list[str]:
-        """The keys of the namespace's autoscalers that select any of the pods, in order."""
+        """Return the keys of the namespace's autoscalers that select any of the pods, in order."""
         labels = [labels_of(pod) for pod in pods]
         own = ((key, select) for key, select in self._known.items() if key.partition("/")[0] == namespace)
         return sorted(key for key, select in own if select is not None and any(select(each) for each in labels))

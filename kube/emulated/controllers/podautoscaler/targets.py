@@ -35,7 +35,7 @@ class ScaleTargets:
         self._read_s = -math.inf
 
     async def find(self, reference: Mapping[str, Any], namespace: str) -> tuple[Resource, Object]:
-        """The resource of a ``scaleTargetRef`` and its Scale.
+        """Return the resource of a ``scaleTargetRef`` and its Scale.
 
         Raises TargetError.
         """
@@ -76,7 +76,7 @@ class ScaleTargets:
                 scale = await self._kube.get(resource, name, namespace=namespace, subresource="scale")
 
     async def _candidates(self, group: str, kind: str) -> tuple[Resource, ...]:
-        """All versions of a kind, the preferred one first."""
+        """Return all versions of a kind, the preferred one first."""
         if (group, kind) in _KNOWN:
             return _KNOWN[group, kind]
         now_s = asyncio.get_running_loop().time()

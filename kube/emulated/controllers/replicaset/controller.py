@@ -111,7 +111,7 @@ class ReplicaSetController:
 
 
 def _with_a_selector(workload: Object) -> Object:
-    """With a selector of labels and expressions: a ReplicationController's is the labels themselves."""
+    """Return it with a selector of labels and expressions: a ReplicationController's is the labels themselves."""
     selector = workload["spec"].get("selector") or {}
     if "matchLabels" in selector or "matchExpressions" in selector:
         return workload

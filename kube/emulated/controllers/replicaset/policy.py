@@ -26,12 +26,12 @@ def min_ready_s(workload: Object) -> int:
 
 
 def to_create(replica_set: Object, active: Sequence[Object]) -> int:
-    """How many pods to make now."""
+    """Return how many pods to make now."""
     return min(max(wanted(replica_set) - len(active), 0), BURST)
 
 
 def to_delete(replica_set: Object, active: Sequence[Object], related: Sequence[Object], now: float) -> list[Object]:
-    """Which pods to delete now; ``related``: pods of all ReplicaSets of the same owner."""
+    """Return which pods to delete now; ``related``: pods of all ReplicaSets of the same owner."""
     count = min(max(len(active) - wanted(replica_set), 0), BURST)
     if count == len(active):
         return list(active)
@@ -42,7 +42,7 @@ def to_delete(replica_set: Object, active: Sequence[Object], related: Sequence[O
 
 
 def status(replica_set: Object, active: Sequence[Object], failure: str | None, now: float) -> dict[str, Any]:
-    """The new status; ``failure``: what went wrong as pods were made or deleted."""
+    """Return the new status; ``failure``: what went wrong as pods were made or deleted."""
     old: Mapping[str, Any] = replica_set.get("status") or {}
     template = labels_of(replica_set["spec"].get("template") or {})
     ready = [pod for pod in active if is_ready(pod)]

@@ -15,7 +15,8 @@ def claim_name(template: Object, stateful_set: Object, ordinal: int) -> str:
 
 
 def claims(stateful_set: Object, ordinal: int) -> list[dict[str, Any]]:
-    """The claims of an ordinal's pod. They outlive the pod; the set owns them where its policy deletes them with it."""
+    """Return the claims of an ordinal's pod. They outlive the pod; the set owns them where its policy deletes them with
+    it."""
     found = []
     policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     selected = (stateful_set["spec"].get("selector") or {}).get("matchLabels") or {}
@@ -34,7 +35,7 @@ def claims(stateful_set: Object, ordinal: int) -> list[dict[str, Any]]:
 
 
 def with_claims(pod: dict[str, Any], stateful_set: Object, ordinal: int) -> dict[str, Any]:
-    """The pod with its own claims as volumes, in place of those of the same names."""
+    """Return the pod with its own claims as volumes, in place of those of the same names."""
     templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
     if not templates:
         return pod

@@ -39,7 +39,7 @@ def min_ready_s(stateful_set: Object) -> int:
 
 
 def is_ordered(stateful_set: Object) -> bool:
-    """Whether each pod waits for the one before."""
+    """Return whether each pod waits for the one before."""
     return bool(stateful_set["spec"].get("podManagementPolicy", "OrderedReady") != "Parallel")
 
 
@@ -49,7 +49,7 @@ def _rolling(stateful_set: Object) -> Mapping[str, Any] | None:
 
 
 def ordinal_of(pod: Object) -> int:
-    """The number at the end of its name, -1 where there is none."""
+    """Return the number at the end of its name, -1 where there is none."""
     match = _ORDINAL.fullmatch(name_of(pod))
     return -1 if match is None else int(match[1])
 
@@ -66,7 +66,7 @@ def revision_name(stateful_set: Object, collisions: int) -> str:
 
 
 def revision(stateful_set: Object, known: Sequence[Object], collisions: int) -> dict[str, Any]:
-    """A new revision of the StatefulSet's template."""
+    """Return a new revision of the StatefulSet's template."""
     name = revision_name(stateful_set, collisions)
     labels = {**(stateful_set["spec"].get("selector") or {}).get("matchLabels", {})}
     labels |= {**labels_of(stateful_set["spec"]["template"]), "controller.kubernetes.io/hash": name.rpartition("-")[2]}
@@ -77,7 +77,7 @@ def revision(stateful_set: Object, known: Sequence[Object], collisions: int) -> 
 
 
 def pod(stateful_set: Object, ordinal: int, made_from: Object) -> dict[str, Any]:
-    """The pod of an ordinal, from the template of a revision."""
+    """Return the pod of an ordinal, from the template of a revision."""
     template = clone(made_from["data"]["spec"]["template"])
     template.pop("$patch", None)
     name = f"{name_of(stateful_set)}-{ordinal}"
@@ -92,12 +92,12 @@ def pod(stateful_set: Object, ordinal: int, made_from: Object) -> dict[str, Any]
 
 
 def is_of(pod_: Object, made_from: Object) -> bool:
-    """Whether the pod was made from that revision."""
+    """Return whether the pod was made from that revision."""
     return labels_of(pod_).get(REVISION_LABEL) == name_of(made_from)
 
 
 def source(stateful_set: Object, ordinal: int, *, current: Object, update: Object) -> Object:
-    """The revision from which a new pod is made: below the partition the current one."""
+    """Return the revision from which a new pod is made: below the partition the current one."""
     rolling = _rolling(stateful_set) or {}
     return current if ordinal < first_ordinal(stateful_set) + int(rolling.get("partition") or 0) else update
 
@@ -110,7 +110,7 @@ class StatefulSetStep(Struct, frozen=True):
 
 
 def step(stateful_set: Object, pods: Sequence[Object], update: Object, now: float) -> StatefulSetStep:
-    """The next step. An ordered set takes one at a time, and waits for it to be available."""
+    """Return the next step. An ordered set takes one at a time, and waits for it to be available."""
     first, ordered, span_s = first_ordinal(stateful_set), is_ordered(stateful_set), min_ready_s(stateful_set)
     wanted = range(first, first + replicas_of(stateful_set))
     known = {ordinal_of(found): found for found in pods}

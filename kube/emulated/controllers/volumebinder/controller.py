@@ -290,7 +290,7 @@ class VolumeBinder:
             await self._unbind(volume)
 
     async def _claim_of(self, volume: Object) -> Object | None:
-        """The very claim that the volume names, looked up where the cache may be late."""
+        """Return the very claim that the volume names, looked up where the cache may be late."""
         key, uid = _claim_key(volume), volume["spec"]["claimRef"]["uid"]
         claim = self._objects[PERSISTENT_VOLUME_CLAIMS].get(key)
         is_known_gone = claim is None and _phase(volume) in ("Released", "Failed")

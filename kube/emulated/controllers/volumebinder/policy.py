@@ -27,14 +27,14 @@ _SCRATCH = re.compile("/tmp/.+")
 
 
 def default_class(classes: Iterable[Object]) -> Object | None:
-    """The newest class that is marked as the default."""
+    """Return the newest class that is marked as the default."""
     marked = [each for each in classes if any(annotations_of(each).get(name) == "true" for name in DEFAULT_CLASS)]
     marked.sort(key=name_of)
     return max(marked, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), default=None)
 
 
 def misfit(volume: Object, claim: Object) -> str:
-    """Why a claim cannot have the volume that it names; "" when it can."""
+    """Return why a claim cannot have the volume that it names; "" when it can."""
     if is_deleting(volume):
         return f'the volume is marked for deletion "{name_of(volume)}"'
     if size_of(volume) < request_of(claim):
@@ -49,8 +49,8 @@ def misfit(volume: Object, claim: Object) -> str:
 
 
 def best_match(claim: Object, volumes: Iterable[Object], *, waits: bool) -> Object | None:
-    """The volume that is promised to the claim, or else the smallest that fits, of those with the fewest access modes;
-    ``waits``: none but a promised one."""
+    """Return the volume that is promised to the claim, or else the smallest that fits, of those with the fewest access
+    modes; ``waits``: none but a promised one."""
     asked = set(access_modes(claim))
     groups: dict[tuple[str, ...], list[Object]] = {}
     for volume in sorted(volumes, key=name_of):
@@ -64,7 +64,8 @@ def best_match(claim: Object, volumes: Iterable[Object], *, waits: bool) -> Obje
 
 
 def undeletable(volume: Object) -> str | None:
-    """Why the data of a released volume cannot be removed, "" when they can be; None when somebody else does it."""
+    """Return why the data of a released volume cannot be removed, "" when they can be; None when somebody else does
+    it."""
     provisioner = annotations_of(volume).get(PROVISIONED_BY, "")
     is_elsewhere = _MIGRATED in annotations_of(volume) or volume["spec"].get("csi") is not None
     if (provisioner and not provisioner.startswith("kubernetes.io/")) or (not provisioner and is_elsewhere):

@@ -168,7 +168,7 @@ class Admission:
 
 
 def _of_claims(pod: Pod, container: str) -> set[str]:
-    """The resources that the container has by a claim, though a plugin may have had them here before
+    """Return the resources that the container has by a claim, though a plugin may have had them here before
     (isDRAExtendedResource of pkg/kubelet/cm/devicemanager/manager.go, from 1.35 on)."""
     return {each["resourceName"] for each in extended_mappings(pod) if each["containerName"] == container}
 

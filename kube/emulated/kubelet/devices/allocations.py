@@ -101,13 +101,13 @@ class DeviceAllocations:
     # Devices.
 
     def is_device(self, resource: str) -> bool:
-        """Whether a plugin has it, or a container holds some of it."""
+        """Return whether a plugin has it, or a container holds some of it."""
         return self.inventory.healthy(resource) is not None or resource in self.allocated
 
     def need(
         self, pod_uid: str, container: str, resource: str, *, required: int, reusable: Mapping[str, tuple[str, ...]]
     ) -> Need:
-        """What the choice for one container starts from."""
+        """Return what the choice for one container starts from."""
         held = self.holdings.of_resource(pod_uid, container, resource)
         return Need(
             pod_uid=pod_uid,
@@ -179,7 +179,7 @@ class DeviceAllocations:
             return Checkpoint()
 
     def _stopped(self, resource: str) -> ResourceEndpoint:
-        """A resource of the checkpoint: its plugin counts as gone from now on."""
+        """Return a resource of the checkpoint: its plugin counts as gone from now on."""
         endpoint = ResourceEndpoint(resource, None, PluginOptions())
         endpoint.stop(self._pace.now(), self._rng)
         return endpoint

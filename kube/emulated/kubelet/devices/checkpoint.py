@@ -31,7 +31,7 @@ class Checkpoint(Struct, frozen=True):
 
 
 def to_text(checkpoint: Checkpoint) -> str:
-    """The file's content: one line of JSON without a newline at its end."""
+    """Return the file's content: one line of JSON without a newline at its end."""
     entries = [_entry(holding) for holding in checkpoint.holdings]
     registered = {name: list(ids) for name, ids in sorted(checkpoint.registered.items())}
     data = {"PodDeviceEntries": entries or None, "RegisteredDevices": registered}
@@ -61,7 +61,7 @@ def from_text(text: str) -> Checkpoint:
 
 
 def checksum(data: Mapping[str, Any]) -> int:
-    """The ``Checksum`` of a file's ``Data``."""
+    """Return the ``Checksum`` of a file's ``Data``."""
     return fnv32a(spew(data).encode())
 
 
@@ -74,7 +74,7 @@ def fnv32a(data: bytes) -> int:
 
 
 def spew(data: Mapping[str, Any]) -> str:
-    """The data as Go's spew prints it for hashing: one line, types named, maps sorted by key."""
+    """Return the data as Go's spew prints it for hashing: one line, types named, maps sorted by key."""
     entries = data["PodDeviceEntries"]
     registered = data["RegisteredDevices"]
     listed = "<nil>" if entries is None else _listed(map(_spew_entry, entries))

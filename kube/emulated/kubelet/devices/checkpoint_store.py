@@ -30,7 +30,7 @@ class CheckpointStore(Protocol):
         ...
 
     def text(self) -> str:
-        """The file as others read it.
+        """Return the file as others read it.
 
         Raises OSError.
         """
@@ -55,7 +55,7 @@ class MemoryCheckpoint:
         self._saved = checkpoint
 
     def text(self) -> str:
-        """The file as others read it. Raises FileNotFoundError."""
+        """Return the file as others read it. Raises FileNotFoundError."""
         if self._saved is None:
             raise FileNotFoundError(FILE_NAME)
         return to_text(self._saved)
@@ -89,7 +89,7 @@ class FileCheckpoint:
             raise CheckpointError(f'failed to write checkpoint file "{FILE_NAME}": {error}') from error
 
     def text(self) -> str:
-        """The file as others read it. Raises OSError."""
+        """Return the file as others read it. Raises OSError."""
         return self.path.read_text()
 
     def _write(self, text: str) -> None:

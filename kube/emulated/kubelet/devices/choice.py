@@ -48,7 +48,7 @@ class Choice(Struct, frozen=True):
         return union(self.free, self.chosen)
 
     def taking(self, candidates: Sequence[str], rng: random.Random) -> Choice:
-        """The choice with as many of the candidates as are missing, in Go's order."""
+        """Return the choice with as many of the candidates as are missing, in Go's order."""
         taken = shuffled(without(candidates, self.chosen), rng)[: self.missing]
         return replace(self, chosen=self.chosen + tuple(taken), missing=self.missing - len(taken))
 
@@ -77,7 +77,7 @@ def begin(need: Need, rng: random.Random) -> Choice | None:
 
 
 def complete(choice: Choice, preferred: Sequence[str], rng: random.Random) -> Choice:
-    """The plugin's preference as far as it is free, the rest in Go's order."""
+    """Return the plugin's preference as far as it is free, the rest in Go's order."""
     return choice.taking(common(preferred, choice.free), rng).taking(choice.free, rng)
 
 

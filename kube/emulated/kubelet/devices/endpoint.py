@@ -46,7 +46,7 @@ class ResourceEndpoint:
         )
 
     def expired(self, now_s: float) -> bool:
-        """Whether the plugin has been gone for longer than the grace period."""
+        """Return whether the plugin has been gone for longer than the grace period."""
         return self._stopped_at_s is not None and now_s - self._stopped_at_s > GRACE_S
 
     async def prefer(self, available: Sequence[str], must_include: Sequence[str], size: int) -> tuple[str, ...]:

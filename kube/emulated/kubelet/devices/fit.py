@@ -44,7 +44,8 @@ def check_fit(
 
 
 def extended_resources(pod: Pod) -> list[str]:
-    """The extended resources that a pod asks device plugins for: not those that a claim stands for (KEP-5004)."""
+    """Return the extended resources that a pod asks device plugins for: not those that a claim stands for
+    (KEP-5004)."""
     named = [name for c in (*init_containers_of(pod), *containers_of(pod)) for name in requests_of(c)]
     of_claim = {mapping["resourceName"] for mapping in extended_mappings(pod)}
     return [name for name in dict.fromkeys(named) if is_extended_resource(name) and name not in of_claim]

@@ -27,7 +27,7 @@ class Holding(Struct, frozen=True):
         return union(*self.by_numa.values())
 
     def devices(self) -> tuple[ContainerDevices, ...]:
-        """As podresources shows them: one entry per device."""
+        """Return them as podresources shows them: one entry per device."""
         nodes: dict[str, tuple[int, ...]] = {}
         for node, ids in self.by_numa.items():
             for device in ids if node != NO_NUMA else ():
@@ -36,7 +36,7 @@ class Holding(Struct, frozen=True):
 
 
 def per_numa(ids: Iterable[str], known: Mapping[str, PluginDevice]) -> dict[int, tuple[str, ...]]:
-    """The IDs by the NUMA nodes that the plugin's last list names for them."""
+    """Return the IDs by the NUMA nodes that the plugin's last list names for them."""
     grouped: dict[int, list[str]] = {}
     for device in ids:
         nodes = known[device].numa_nodes if device in known else ()
@@ -71,15 +71,15 @@ class Holdings:
         return tuple(self._table)
 
     def entries(self) -> tuple[Holding, ...]:
-        """Everything, in the order it was given out."""
+        """Return everything, in the order it was given out."""
         return tuple(holding for held in self._table.values() for holding in held.values())
 
     def of_container(self, pod_uid: str, container: str) -> tuple[Holding, ...]:
-        """One container's devices over all resources."""
+        """Return one container's devices over all resources."""
         return tuple(h for (name, _), h in self._table.get(pod_uid, {}).items() if name == container)
 
     def of_resource(self, pod_uid: str, container: str, resource: str) -> Holding | None:
-        """One container's devices of one resource."""
+        """Return one container's devices of one resource."""
         return self._table.get(pod_uid, {}).get((container, resource))
 
     def allocated(self) -> dict[str, tuple[str, ...]]:
@@ -91,7 +91,7 @@ class Holdings:
 
 
 def left_for_reuse(reusable: Mapping[str, tuple[str, ...]], held: Iterable[Holding]) -> dict[str, tuple[str, ...]]:
-    """After an init container: its devices serve later containers too."""
+    """Return them after an init container: its devices serve later containers too."""
     left = dict(reusable)
     for holding in held:
         left[holding.resource] = union(left.get(holding.resource, ()), holding.ids)
@@ -99,7 +99,7 @@ def left_for_reuse(reusable: Mapping[str, tuple[str, ...]], held: Iterable[Holdi
 
 
 def kept_from_reuse(reusable: Mapping[str, tuple[str, ...]], held: Iterable[Holding]) -> dict[str, tuple[str, ...]]:
-    """After a sidecar or main container: it keeps its own."""
+    """Return them after a sidecar or main container: it keeps its own."""
     left = dict(reusable)
     for holding in held:
         left[holding.resource] = without(left.get(holding.resource, ()), holding.ids)

@@ -40,7 +40,7 @@ class Inventory:
         return self._healthy.get(resource)
 
     def known(self, resource: str) -> dict[str, PluginDevice]:
-        """The devices of the last list by ID."""
+        """Return the devices of the last list by ID."""
         return self._known.get(resource, {})
 
     def registered(self) -> dict[str, tuple[str, ...]]:
@@ -48,7 +48,7 @@ class Inventory:
         return dict(self._healthy)
 
     def resources(self) -> tuple[str, ...]:
-        """Every resource with a number on the node."""
+        """Return every resource with a number on the node."""
         return union(self._healthy, self._unhealthy)
 
     def numbers(self, resource: str) -> tuple[int, int]:

@@ -167,11 +167,11 @@ class DeviceManager:
         return self._ledger.numbers()
 
     def container_allocation(self, pod_uid: str, container: str) -> Allocation:
-        """What the container gets, merged over its resources (section 9)."""
+        """Return what the container gets, merged over its resources (section 9)."""
         return merged(held.allocation for held in self._ledger.holdings.of_container(pod_uid, container))
 
     def pod_devices(self, pod: Pod) -> PodDevices:
-        """The pod's entry in podresources: sidecars and main containers, without init containers (section 7)."""
+        """Return the pod's entry in podresources: sidecars and main containers, without init containers (section 7)."""
         sidecars = [c for c in init_containers_of(pod) if c.get("restartPolicy") == "Always"]
         names = [str(container["name"]) for container in (*sidecars, *containers_of(pod))]
         shown = tuple((name, self._container_devices(uid_of(pod), name)) for name in names)
@@ -183,7 +183,7 @@ class DeviceManager:
         return self._ledger.holdings.version
 
     def allocatable_devices(self) -> tuple[ContainerDevices, ...]:
-        """All healthy devices, given out or not, one entry each."""
+        """Return all healthy devices, given out or not, one entry each."""
         inventory = self._ledger.inventory
         return tuple(
             ContainerDevices(resource, (device,), inventory.known(resource)[device].numa_nodes)

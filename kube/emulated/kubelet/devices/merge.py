@@ -11,7 +11,8 @@ V = TypeVar("V")
 
 
 def merged(allocations: Iterable[Allocation]) -> Allocation:
-    """One allocation: of equal env names, annotations and container paths the first counts; CDI devices once each."""
+    """Return one allocation: of equal env names, annotations and container paths the first counts; CDI devices once
+    each."""
     envs: dict[str, str] = {}
     annotations: dict[str, str] = {}
     mounts: dict[str, Mount] = {}

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def shuffled(items: Iterable[T], rng: random.Random) -> list[T]:
-    """The items as Go walks a map of them: a random rotation of the order in which they were put in."""
+    """Return the items as Go walks a map of them: a random rotation of the order in which they were put in."""
     ordered = list(items)
     start = rng.randrange(len(ordered)) if ordered else 0
     return ordered[start:] + ordered[:start]

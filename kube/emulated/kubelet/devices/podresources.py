@@ -20,7 +20,7 @@ class ContainerClaims(Protocol):
     """What containers have by claims (``mews.kube.emulated.kubelet.dra.manager.DraManager``)."""
 
     def dynamic_resources(self, pod: Object, container: str) -> tuple[DynamicResource, ...]:
-        """The claims of one container."""
+        """Return the claims of one container."""
         ...
 
 

@@ -15,7 +15,7 @@ _VARINT, _BYTES = 0, 2
 
 
 def encode(allocation: Allocation) -> bytes:
-    """The message's bytes; maps in their own order."""
+    """Return the message's bytes; maps in their own order."""
     parts = [
         *(_message(_ENVS, _strings(pair)) for pair in allocation.envs.items()),
         *(_message(_MOUNTS, _mount(mount)) for mount in allocation.mounts),
@@ -27,7 +27,7 @@ def encode(allocation: Allocation) -> bytes:
 
 
 def decode(data: bytes) -> Allocation:
-    """The message of those bytes; unknown fields are skipped.
+    """Return the message of those bytes; unknown fields are skipped.
 
     Raises ValueError for bytes that are no such message.
     """

@@ -41,11 +41,11 @@ class ClaimCache:
         self.claims: dict[tuple[str, str], ClaimInfo] = {}
 
     def get(self, namespace: str, name: str) -> ClaimInfo | None:
-        """The claim, None where it is not known."""
+        """Return the claim, None where it is not known."""
         return self.claims.get((namespace, name))
 
     def of_pod(self, pod_uid: str) -> list[ClaimInfo]:
-        """The claims that a pod uses, in the order in which they came."""
+        """Return the claims that a pod uses, in the order in which they came."""
         return [info for info in self.claims.values() if pod_uid in info.pods]
 
     def add(self, info: ClaimInfo) -> None:
@@ -57,7 +57,7 @@ class ClaimCache:
         self.claims.pop((info.namespace, info.name), None)
 
     def text(self) -> str:
-        """The file's content."""
+        """Return the file's content."""
         entries = [_entry(info) for info in self.claims.values()]
         return checkpoint_text(entries)
 
@@ -70,7 +70,7 @@ def checkpoint_text(entries: list[dict[str, Any]] | None) -> str:
 
 
 def cache_from(text: str) -> ClaimCache:
-    """The cache that a file holds; nothing counts as prepared.
+    """Return the cache that a file holds; nothing counts as prepared.
 
     Raises DraCheckpointError.
     """

@@ -133,7 +133,7 @@ class GrpcDraRegistry:
         return unlisten
 
     def specs(self) -> Sequence[CdiSpec]:
-        """All specifications that can be read, in order of folders and names."""
+        """Return all specifications that can be read, in order of folders and names."""
         return list(self._specs())
 
     def _specs(self) -> Iterator[CdiSpec]:
@@ -219,7 +219,7 @@ class GrpcDraRegistry:
         return placed(self.registry.parent, endpoint) or Path(endpoint)
 
     def _judged(self, path: str, info: Any) -> str:
-        """The service that is to be called: the first of the plugin's order that is known.
+        """Return the service that is to be called: the first of the plugin's order that is known.
 
         Raises _RefusedError.
         """

@@ -47,7 +47,7 @@ class HealthCache:
             log.info("health of devices not loaded, none is known: %s", error)
 
     def of(self, driver: str, pool: str, device: str) -> DeviceHealth:
-        """A device's health now; unknown where its report is too old or there is none."""
+        """Return a device's health now; unknown where its report is too old or there is none."""
         report = self._reports.get(driver, {}).get((pool, device))
         if report is None or self._is_old(report):
             return DeviceHealth(pool, device)
@@ -96,7 +96,7 @@ class HealthCache:
 
 
 def _shortened(message: str) -> str:
-    """At most 1024 bytes (truncateHealthMessage of pkg/kubelet/cm/dra/manager.go)."""
+    """Return at most 1024 bytes (truncateHealthMessage of pkg/kubelet/cm/dra/manager.go)."""
     data = message.encode()
     if len(data) <= MOST_MESSAGE_BYTES:
         return message

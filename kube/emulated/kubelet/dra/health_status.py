@@ -19,8 +19,8 @@ Status = dict[str, Any]
 
 
 def with_health(pod: Object, status: Status, cache: ClaimCache, health_of: HealthOf, *, messages: bool) -> Status:
-    """The pod's status with the health of the devices that its containers have by claims; init containers show none.
-    ``messages``: the release has a field for them."""
+    """Return the pod's status with the health of the devices that its containers have by claims; init containers show
+    none. ``messages``: the release has a field for them."""
     specs = {container["name"]: container for container in containers_of(pod)}
     shown = []
     for entry in status.get("containerStatuses") or ():

@@ -128,7 +128,7 @@ class DraManager:
         self._save()
 
     async def _claims(self, pod: Object) -> Any:
-        """Every claim of the pod from the API, judged; nothing is changed by that."""
+        """Yield every claim of the pod from the API, judged; nothing is changed by that."""
         for entry in claim_entries(pod):
             try:
                 name = claim_name(pod, entry)
@@ -255,7 +255,7 @@ class DraManager:
     # ------------------------------------------------------------------------------------------------------ containers
 
     def allocation(self, pod: Object, container: str) -> Allocation:
-        """What the claims of a container give it.
+        """Return what the claims of a container give it.
 
         Raises StartError.
         """
@@ -285,7 +285,7 @@ class DraManager:
     # --------------------------------------------------------------------------------------------------------- looking
 
     def dynamic_resources(self, pod: Object, container: str) -> tuple[DynamicResource, ...]:
-        """A container's claims as podresources shows them: none at all where one of them is not known.
+        """Return a container's claims as podresources shows them: none at all where one of them is not known.
 
         A device shows the CDI devices of those before it, too: so does GetDynamicResources of
         pkg/kubelet/cm/container_manager_linux.go.
@@ -305,7 +305,7 @@ class DraManager:
         return self._health is not None
 
     def with_health(self, pod: Object, status: dict[str, Any]) -> dict[str, Any]:
-        """A pod's status with the health of its devices."""
+        """Return a pod's status with the health of its devices."""
         if self._health is None:
             return status
         return with_health(pod, status, self._cache, self._health.of, messages=self._shows_messages)
@@ -325,7 +325,7 @@ class DraManager:
 
 
 def _wanted(pod: Object, container: str) -> Iterator[tuple[str, str]]:
-    """The claims that a container names or has for its extended resources, each with its request; "" for all."""
+    """Yield the claims that a container names or has for its extended resources, each with its request; "" for all."""
     entries = {entry["name"]: entry for entry in pod["spec"].get("resourceClaims") or ()}
     for each in (*init_containers_of(pod), *containers_of(pod)):
         if each["name"] == container:
@@ -343,7 +343,7 @@ def _reference(info: ClaimInfo) -> ClaimReference:
 
 
 def _used(pod: Object, container: str) -> Iterator[str]:
-    """The claims that a container uses, in the order of the pod's.
+    """Yield the claims that a container uses, in the order of the pod's.
 
     Raises ClaimNotMadeError.
     """

@@ -15,7 +15,7 @@ class NoDrivers:
         return {}
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Nothing ever changes."""
+        """Return nothing ever changes."""
         return lambda: None
 
     def specs(self) -> Sequence[CdiSpec]:

@@ -56,7 +56,7 @@ class DraPlugins:
                 self._tick.cancel()
 
     def plugin(self, driver: str) -> DraSocket:
-        """Who is to be called: the newest that is connected, else the newest.
+        """Return who is to be called: the newest that is connected, else the newest.
 
         Raises DraError.
         """

@@ -30,7 +30,7 @@ class Claims(Protocol):
         ...
 
     def allocation(self, pod: Object, container: str) -> Allocation:
-        """What the claims of a container give it.
+        """Return what the claims of a container give it.
 
         Raises StartError.
         """
@@ -42,5 +42,5 @@ class Claims(Protocol):
         ...
 
     def with_health(self, pod: Object, status: dict[str, Any]) -> dict[str, Any]:
-        """A pod's status with the health of its devices."""
+        """Return a pod's status with the health of its devices."""
         ...

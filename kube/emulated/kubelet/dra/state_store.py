@@ -15,7 +15,7 @@ class DraStateStore(Protocol):
     """It outlives the kubelet."""
 
     def load(self) -> str:
-        """The text saved last, "" where there is none.
+        """Return the text saved last, "" where there is none.
 
         Raises DraCheckpointError.
         """
@@ -39,7 +39,7 @@ class MemoryDraState:
         self.text = ""
 
     def load(self) -> str:
-        """The text saved last."""
+        """Return the text saved last."""
         return self.text
 
     def save(self, text: str) -> None:
@@ -54,7 +54,7 @@ class FileDraState:
         self.path = folder / name
 
     def load(self) -> str:
-        """The text saved last."""
+        """Return the text saved last."""
         try:
             return self.path.read_text(encoding="utf-8")
         except FileNotFoundError:

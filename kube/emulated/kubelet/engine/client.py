@@ -71,21 +71,21 @@ class ContainerEngine:
         return {OWNER_LABEL: self._owner, MACHINE_LABEL: _machine()}
 
     async def call(self, method: str, *args: Any, **options: Any) -> Any:
-        """A method of the SDK's ``APIClient``.
+        """Return a method of the SDK's ``APIClient``.
 
         Raises docker.errors.APIError.
         """
         return await self._apart(lambda: getattr(self._api, method)(*args, **options))
 
     async def stream(self, method: str, *args: Any, **options: Any) -> EngineStream:
-        """A method that answers with a connection to standard streams."""
+        """Return a method that answers with a connection to standard streams."""
         return await self._apart(lambda: EngineStream.of(getattr(self._api, method)(*args, **options)))
 
     async def _apart(self, work: Callable[[], _Answer]) -> _Answer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def image(self, reference: str) -> LocalImage | None:
-        """The image as the engine has it, None where it would have to be pulled."""
+        """Return the image as the engine has it, None where it would have to be pulled."""
         from docker.errors import APIError
 
         try:
@@ -154,7 +154,7 @@ def check_engine() -> None:
 
 
 def explained(error: Exception) -> str:
-    """What the engine says was wrong, in one line."""
+    """Return what the engine says was wrong, in one line."""
     return one_line(str(getattr(error, "explanation", None) or error))
 
 
@@ -198,7 +198,7 @@ def _knock(url: str) -> None:
 
 
 def _cause(error: Exception) -> str:
-    """The innermost reason, such as ``No such file or directory``."""
+    """Return the innermost reason, such as ``No such file or directory``."""
     found: BaseException = error
     while found.__cause__ is not None or found.__context__ is not None:
         found = found.__cause__ or found.__context__ or found
@@ -206,7 +206,7 @@ def _cause(error: Exception) -> str:
 
 
 def _unfit(about: Mapping[str, Any]) -> str:
-    """Why the containers of that engine cannot share this machine's network and files."""
+    """Return why the containers of that engine cannot share this machine's network and files."""
     if about.get("OSType", "linux") != "linux":
         return f"runs containers of {about['OSType']}: Linux containers are needed"
     if "Docker Desktop" in str(about.get("OperatingSystem")):
@@ -239,7 +239,8 @@ def _machine() -> str:
 
 
 def _repository_and_tag(reference: str) -> tuple[str, str]:
-    """With a digest in place of a tag; ``latest`` where there is neither, as the SDK would pull all tags then."""
+    """Return them with a digest in place of a tag; ``latest`` where there is neither, as the SDK would pull all tags
+    then."""
     if "@" in reference:
         name, _, digest = reference.partition("@")
         return name, digest

@@ -91,7 +91,7 @@ class _Command:
             await asyncio.shield(self._kill())
 
     async def frames(self) -> AsyncIterator[tuple[int, bytes]]:
-        """What it writes, to its end."""
+        """Yield what it writes, to its end."""
         async for frame in self._stream.frames(tty=self._tty):
             yield frame
 

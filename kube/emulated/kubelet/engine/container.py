@@ -65,7 +65,7 @@ class EngineContainer:
         return self._life.done()
 
     async def wait(self) -> int:
-        """Its exit code; 128 + n when signal n ended it."""
+        """Return its exit code; 128 + n when signal n ended it."""
         return await asyncio.shield(self._life)
 
     def abandon(self) -> None:
@@ -147,8 +147,8 @@ class EngineContainer:
         return await run_command_in(self._engine, self._container, command, streams)
 
     async def attach(self, streams: StandardStreams) -> int:
-        """What it writes from now on goes to the client; what the client sends goes to its standard input, if it has
-        one, which ends with the first client where the pod says so (``stdinOnce``)."""
+        """Return what it writes from now on goes to the client; what the client sends goes to its standard input, if it
+        has one, which ends with the first client where the pod says so (``stdinOnce``)."""
         others = []
         if self._terminal.tty:
             others.append(asyncio.create_task(self._resize(streams)))

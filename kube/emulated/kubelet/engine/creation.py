@@ -37,7 +37,7 @@ class ContainerAdditions(Struct, frozen=True):
 
 
 def container_spec(pod: Object, name: str) -> Mapping[str, Any]:
-    """The container of that name in the pod's spec."""
+    """Return the container of that name in the pod's spec."""
     found = (*init_containers_of(pod), *containers_of(pod))
     return next(container for container in found if container["name"] == name)
 
@@ -66,7 +66,7 @@ def _check_security(pod: Object, container: Mapping[str, Any]) -> None:
 def creation_of(
     launch: Launch, image: LocalImage, added: ContainerAdditions, labels: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The arguments of the SDK's ``create_container``.
+    """Return the arguments of the SDK's ``create_container``.
 
     Raises StartError for a container that must not run as its image's user.
     """
@@ -89,7 +89,7 @@ def creation_of(
 
 
 def _named(pod: Object, launch: Launch) -> dict[str, str]:
-    """As kubelets label what they ask a runtime for (pkg/kubelet/types/labels.go)."""
+    """Return them as kubelets label what they ask a runtime for (pkg/kubelet/types/labels.go)."""
     return {
         "io.kubernetes.pod.name": name_of(pod),
         "io.kubernetes.pod.namespace": namespace_of(pod),
@@ -151,7 +151,7 @@ def _host_config(pod: Object, container: Mapping[str, Any], added: ContainerAddi
 
 
 def _by_place(mounts: Iterable[Mount]) -> Sequence[Mount]:
-    """Of equal places the last counts; outer ones come first."""
+    """Return those of equal places the last counts; outer ones come first."""
     last = {mount.container_path.rstrip("/"): mount for mount in mounts}
     return [last[path] for path in sorted(last)]
 

@@ -81,7 +81,7 @@ def _values(arguments: Sequence[str], option: str) -> list[str]:
 
 
 def _sonames(folder: str, placed: Sequence[Mount]) -> list[Mount]:
-    """As ldconfig: by the name under which programs load a library, with NVIDIA's drivers ``.so.1``."""
+    """Return them as ldconfig: by the name under which programs load a library, with NVIDIA's drivers ``.so.1``."""
     there = {mount.container_path for mount in placed}
     found = []
     for mount in placed:
@@ -93,7 +93,7 @@ def _sonames(folder: str, placed: Sequence[Mount]) -> list[Mount]:
 
 
 def _reached(mount: Mount) -> Iterator[Mount]:
-    """What the links in a mounted folder lead to, where they lead out of it: mounted where they point."""
+    """Yield what the links in a mounted folder lead to, where they lead out of it: mounted where they point."""
     folder = Path(mount.host_path)
     if not folder.is_dir():
         return

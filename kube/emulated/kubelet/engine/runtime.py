@@ -124,7 +124,8 @@ class EngineRuntime:
         )
 
     async def _pod_files(self, launch: Launch) -> tuple[Mapping[str, str], list[Mount]]:
-        """What every container of a cluster finds: its API's address, its account, its hosts file, its volumes."""
+        """Return what every container of a cluster finds: its API's address, its account, its hosts file, its
+        volumes."""
         variables: Mapping[str, str] = {}
         mounts: list[Mount] = []
         if not launch.pod["spec"].get("hostNetwork"):

@@ -43,7 +43,7 @@ class EngineStream:
         return cls(connection, early)
 
     async def read(self) -> bytes:
-        """What comes next; empty at the end."""
+        """Return what comes next; empty at the end."""
         if self._early:
             data, self._early = self._early, b""
             return data
@@ -55,7 +55,7 @@ class EngineStream:
             return b""
 
     async def frames(self, *, tty: bool) -> AsyncIterator[tuple[int, bytes]]:
-        """Which stream wrote what, to the end; a terminal has one stream."""
+        """Yield which stream wrote what, to the end; a terminal has one stream."""
         if tty:
             while data := await self.read():
                 yield STDOUT, data

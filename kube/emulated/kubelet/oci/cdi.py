@@ -44,7 +44,7 @@ def qualified(name: str) -> tuple[str, str] | None:
 
 
 def annotated(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """The qualified names in annotations, each once.
+    """Return the qualified names in annotations, each once.
 
     Raises CdiError for one that is none.
     """
@@ -60,7 +60,7 @@ def annotated(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def resolve(names: Sequence[str], folders: Iterable[Sequence[CdiSpec]]) -> ContainerEdits:
-    """The edits for these devices; ``folders``: the specifications of each folder, in order of priority.
+    """Return the edits for these devices; ``folders``: the specifications of each folder, in order of priority.
 
     Raises CdiError for devices that no specification has, or that two of one folder have.
     """
@@ -86,7 +86,7 @@ def resolve(names: Sequence[str], folders: Iterable[Sequence[CdiSpec]]) -> Conta
 
 
 def parse_spec(text: str, where: str) -> CdiSpec:
-    """A specification in JSON or YAML.
+    """Return a specification in JSON or YAML.
 
     Raises CdiError naming the file and the field.
     """

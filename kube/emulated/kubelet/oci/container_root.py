@@ -36,8 +36,8 @@ class UnknownHookError(Exception):
 
 
 def nvml_rights(pod: Object, container: str) -> Mapping[str, str]:
-    """The variable for a container whose processes may not change GPUs: NVIDIA's driver takes that from processes with
-    CAP_SYS_ADMIN alone."""
+    """Return the variable for a container whose processes may not change GPUs: NVIDIA's driver takes that from
+    processes with CAP_SYS_ADMIN alone."""
     found = (*init_containers_of(pod), *containers_of(pod))
     spec = next((each for each in found if each["name"] == container), {})
     security = spec.get("securityContext") or {}
@@ -110,7 +110,7 @@ def _link(folder: Path, path: str, target: Path) -> None:
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """No path leads out of the container's folder, whatever a specification says."""
+    """Return no path leads out of the container's folder, whatever a specification says."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
     return folder.joinpath(*parts)
 

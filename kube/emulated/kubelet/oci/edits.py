@@ -24,7 +24,7 @@ class ContainerEdits(Struct, frozen=True):
 
 
 def combined(edits: Iterable[ContainerEdits]) -> ContainerEdits:
-    """All of them, one after the other."""
+    """Return all of them, one after the other."""
     env: dict[str, str] = {}
     mounts: dict[str, Mount] = {}
     devices: dict[str, DeviceNode] = {}

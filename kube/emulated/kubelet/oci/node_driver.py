@@ -26,7 +26,7 @@ class NodeDriver(Struct, frozen=True):
     root: Path
 
     def gpus(self) -> tuple[NodeGpu, ...]:
-        """Those that the driver has, in order of bus address. Raises OSError where it cannot be asked."""
+        """Return those that the driver has, in order of bus address. Raises OSError where it cannot be asked."""
         found: list[tuple[str, str, int]] = []
         for folder in sorted((self.root / "proc/driver/nvidia/gpus").iterdir()):
             lines = (folder / "information").read_text("utf-8").splitlines()
@@ -36,8 +36,9 @@ class NodeDriver(Struct, frozen=True):
         return tuple(NodeGpu(index, uuid, bus, minor) for index, (bus, uuid, minor) in enumerate(found))
 
     def parts(self) -> tuple[NodeMig, ...]:
-        """The MIG devices of all GPUs in their order, as the node's nvidia-smi lists them and the driver's files number
-        their capabilities; none where there is no such program. Raises OSError where the driver cannot be asked."""
+        """Return the MIG devices of all GPUs in their order, as the node's nvidia-smi lists them and the driver's files
+        number their capabilities; none where there is no such program. Raises OSError where the driver cannot be
+        asked."""
         program = self.root / "usr/bin/nvidia-smi"
         if not program.exists():
             return ()
@@ -76,7 +77,8 @@ class NodeDriver(Struct, frozen=True):
         return (f"/{path.relative_to(self.root)}" for path in (self.root / folder).glob(pattern) if not path.is_dir())
 
     def cdi_folders(self) -> tuple[tuple[CdiSpec, ...], ...]:
-        """The specifications of each folder; one that cannot be read is logged and left out, as the runtimes do."""
+        """Return the specifications of each folder; one that cannot be read is logged and left out, as the runtimes
+        do."""
         return tuple(tuple(self._specs(folder)) for folder in FOLDERS)
 
     def _specs(self, folder: str) -> Iterator[CdiSpec]:
@@ -89,13 +91,14 @@ class NodeDriver(Struct, frozen=True):
                 _LOG.warning("CDI specification left out: %s", error)
 
     def place(self, path: str) -> Path:
-        """Where a path of the node is on this machine: below its root, or as it is where the node has none such."""
+        """Return where a path of the node is on this machine: below its root, or as it is where the node has none
+        such."""
         below = self.root / path.lstrip("/")
         return below if below.exists() or below.is_symlink() else Path(path)
 
 
 def _output(program: Path, *options: str) -> str:
-    """What the node's nvidia-smi prints. Raises OSError where it fails."""
+    """Return what the node's nvidia-smi prints. Raises OSError where it fails."""
     try:
         done = subprocess.run([str(program), *options], capture_output=True, text=True, timeout=_PATIENCE_S, env={})
     except subprocess.TimeoutExpired as error:

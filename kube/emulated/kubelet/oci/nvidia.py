@@ -79,7 +79,7 @@ class DriverFiles(Struct, frozen=True):
 
 
 def requested(env: Mapping[str, str], mounts: Iterable[str]) -> tuple[str, ...] | None:
-    """What the container asks for: words, () for the driver alone, None for nothing; mounts count first."""
+    """Return what the container asks for: words, () for the driver alone, None for nothing; mounts count first."""
     prefix = f"{BY_MOUNTS}/"
     mounted = sorted(path.removeprefix(prefix) for path in mounts if path.startswith(prefix))
     if mounted:
@@ -91,12 +91,12 @@ def requested(env: Mapping[str, str], mounts: Iterable[str]) -> tuple[str, ...] 
 
 
 def cdi_names(words: Sequence[str]) -> tuple[str, ...]:
-    """The qualified CDI names among what is asked for; with one of them the runtime works in its CDI mode."""
+    """Return the qualified CDI names among what is asked for; with one of them the runtime works in its CDI mode."""
     return tuple(word for word in words if qualified(word) is not None)
 
 
 def names_parts(words: Sequence[str]) -> bool:
-    """Whether MIG devices are among what is asked for: by their UUIDs, or as ``0:1``."""
+    """Return whether MIG devices are among what is asked for: by their UUIDs, or as ``0:1``."""
     return any(_names_part(word) for word in words)
 
 
@@ -106,7 +106,7 @@ def _names_part(word: str) -> bool:
 
 
 def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]:
-    """The GPUs of those words: ``all``, indexes, UUIDs, bus addresses; words of MIG devices are left out.
+    """Return the GPUs of those words: ``all``, indexes, UUIDs, bus addresses; words of MIG devices are left out.
 
     Raises UnknownGpuError.
     """
@@ -124,7 +124,7 @@ def chosen(words: Sequence[str], gpus: Sequence[NodeGpu]) -> tuple[NodeGpu, ...]
 
 
 def chosen_parts(words: Sequence[str], parts: Sequence[NodeMig]) -> tuple[NodeMig, ...]:
-    """The MIG devices of those words.
+    """Return the MIG devices of those words.
 
     Raises UnknownGpuError.
     """
@@ -144,7 +144,7 @@ def _names(gpu: NodeGpu) -> tuple[str, ...]:
 
 
 def capabilities(text: str | None) -> tuple[str, ...]:
-    """The capabilities of a variable's text.
+    """Return the capabilities of a variable's text.
 
     Raises UnknownGpuError for one that there is not.
     """

@@ -32,7 +32,7 @@ class PreparedContainer(Struct, frozen=True):
 
 
 def prepare(launch: Launch, node: NodeDriver) -> PreparedContainer:
-    """What the runtime does to a container; nothing is read of the node for one that asks for nothing.
+    """Return what the runtime does to a container; nothing is read of the node for one that asks for nothing.
 
     Raises StartError in the words of containerd and NVIDIA's runtime.
     """
@@ -119,7 +119,7 @@ class OciRuntime:
         return await self._runtime.start(replace(launch, env=env, gpus=_used(launch, prepared), edits=edits))
 
     def _found(self, device: DeviceNode) -> DeviceNode:
-        """The same, by where it is on this machine."""
+        """Return the same, by where it is on this machine."""
         return replace(device, host_path=os.path.realpath(self._node.place(device.host_path)))
 
     async def close(self) -> None:
@@ -157,6 +157,7 @@ def _used(launch: Launch, prepared: PreparedContainer) -> tuple[str, ...] | None
 
 
 def _allocated(launch: Launch) -> bool:
-    """Whether a device plugin gave something: who only looks at GPUs that it asked for itself computes on none."""
+    """Return whether a device plugin gave something: who only looks at GPUs that it asked for itself computes on
+    none."""
     given = launch.allocation
     return bool(given.cdi_devices or given.annotations or given.mounts or given.devices or nvidia.VISIBLE in given.envs)

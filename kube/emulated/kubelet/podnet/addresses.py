@@ -40,7 +40,7 @@ class PodAddress(Struct, frozen=True):
 
 
 def bound(pod: PodAddress, ip: str) -> str | None:
-    """Where a socket is bound that is to be bound at ``ip``; None: right there."""
+    """Return where a socket is bound that is to be bound at ``ip``; None: right there."""
     if ip in _ANY:
         return pod.ip
     return pod.local if ip in _LOOPBACK else None
@@ -49,7 +49,7 @@ def bound(pod: PodAddress, ip: str) -> str | None:
 def connected(
     pod: PodAddress, ip: str, port: int, kind: str, *, listens: Listens, services: Services, pick: Pick
 ) -> tuple[str, int] | None:
-    """Where a socket is connected that is to be connected to ``ip``; None: right there. ``kind``: TCP or UDP.
+    """Return where a socket is connected that is to be connected to ``ip``; None: right there. ``kind``: TCP or UDP.
 
     What a pod does not have at its 127.0.0.1 is this machine's, which has the API there.
 
@@ -66,12 +66,12 @@ def connected(
 
 
 def plain(ip: str) -> str:
-    """An address of IPv4 in the form of IPv6 as one of IPv4; others as they are."""
+    """Return an address of IPv4 in the form of IPv6 as one of IPv4; others as they are."""
     address = ipaddress.ip_address(ip)
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(address if mapped is None else mapped)
 
 
 def mapped(ip: str) -> str:
-    """An address of IPv4 for a socket of IPv6."""
+    """Return an address of IPv4 for a socket of IPv6."""
     return ip if ":" in ip else f"{_MAPPED}{ip}"

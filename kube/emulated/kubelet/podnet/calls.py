@@ -46,7 +46,7 @@ class SocketCall(Struct, frozen=True):
         return None
 
     def socket(self) -> socket.socket:
-        """The very socket of the process, under a number of our own.
+        """Return the very socket of the process, under a number of our own.
 
         Raises OSError where the process or its descriptor is gone.
         """
@@ -78,7 +78,7 @@ class SocketCall(Struct, frozen=True):
 
 
 def next_call(listener: int) -> SocketCall | None:
-    """The call that waits there, None where none does.
+    """Return the call that waits there, None where none does.
 
     Raises EOFError once no process is left that could make one.
     """
@@ -118,6 +118,6 @@ def _signed(number: int) -> int:
 
 
 def _leader(thread: int) -> int:
-    """The process of a thread."""
+    """Return the process of a thread."""
     text = Path(f"/proc/{thread}/status").read_text("ascii", "replace")
     return int(next(line for line in text.splitlines() if line.startswith("Tgid:")).split()[1])

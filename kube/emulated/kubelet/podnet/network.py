@@ -150,7 +150,7 @@ def _call_as(own: socket.socket, ip: str) -> None:
 
 
 def listens(ip: str, port: int) -> bool:
-    """Whether a socket of TCP listens there. Blocking, for as long as /proc takes."""
+    """Return whether a socket of TCP listens there. Blocking, for as long as /proc takes."""
     return any((address, number) == (ip, port) for address, number in _listening())
 
 
@@ -165,6 +165,7 @@ def _listening() -> Iterator[tuple[str, int]]:
 
 
 def _shown(address: str) -> str:
-    """An address as /proc has it: words of the machine's byte order, which is little-endian where filters are known."""
+    """Return an address as /proc has it: words of the machine's byte order, which is little-endian where filters are
+    known."""
     packed = b"".join(bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8))
     return plain(socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed))

@@ -24,7 +24,7 @@ class ServiceTable:
         self._services: Services = {}
 
     def services(self) -> Services:
-        """What it says now. Blocking, for as long as a small file takes."""
+        """Return what it says now. Blocking, for as long as a small file takes."""
         try:
             found = self._path.stat()
             if (found.st_ino, found.st_mtime_ns) != self._stamp:
@@ -36,7 +36,7 @@ class ServiceTable:
 
 
 def read_services(text: str, api: tuple[str, int]) -> Services:
-    """The lines of a file. Pure."""
+    """Return the lines of a file. Pure."""
     found: dict[tuple[str, int, str], list[tuple[str, int]]] = {}
     for line in text.splitlines():
         address, port, protocol, *endpoint = line.split()

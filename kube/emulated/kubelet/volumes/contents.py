@@ -29,7 +29,7 @@ class Tokens(Protocol):
     """Where tokens of service accounts come from."""
 
     async def token(self, pod: Object, audience: str, lifetime_s: int) -> str:
-        """A pod's token that is good for some time yet; for the API where no audience is named.
+        """Return a pod's token that is good for some time yet; for the API where no audience is named.
 
         Raises ApiError, UnavailableError.
         """
@@ -44,7 +44,7 @@ class ContentReader:
         self._tokens = tokens
 
     async def contents(self, pod: Object, volume: Mapping[str, Any]) -> Contents:
-        """The files of a volume of one of ``FILE_KINDS``.
+        """Return the files of a volume of one of ``FILE_KINDS``.
 
         Raises StartError for what cannot be had, ApiError and UnavailableError where the API does not give it.
         """

@@ -41,7 +41,7 @@ class HostPaths(Protocol):
     """Finds them."""
 
     def find(self, pod: Object, name: str, volume: Mapping[str, Any]) -> HostPath:
-        """Of the volume of that name with the fields ``path`` and ``type``; made where its type says so.
+        """Return that of the volume of that name with the fields ``path`` and ``type``; made where its type says so.
 
         Raises StartError.
         """
@@ -56,7 +56,7 @@ class EngineHostPaths:
         self._allowed = allowed
 
     def find(self, pod: Object, name: str, volume: Mapping[str, Any]) -> HostPath:
-        """Of the node where it has that path, else of this machine."""
+        """Return that of the node where it has that path, else of this machine."""
         path, kind = self._place(str(volume["path"])), str(volume.get("type") or "")
         if not self._allowed and path == Path(volume["path"]):
             raise StartError(_REASON, refusal(f'volume "{name}": hostPath: {path}'))
@@ -72,7 +72,7 @@ class NodeHostPaths:
         self._roots = roots
 
     def find(self, pod: Object, name: str, volume: Mapping[str, Any]) -> HostPath:
-        """Of the pod's node."""
+        """Return that of the pod's node."""
         path, kind, node = PurePosixPath(str(volume["path"])), str(volume.get("type") or ""), node_name_of(pod)
         if ".." in path.parts:
             raise StartError(_REASON, f'volume "{name}": hostPath: {path}: must not contain ".."')
@@ -91,8 +91,8 @@ class NodeHostPaths:
 
 
 def _checked(path: Path, name: str, kind: str, *, shown: Path | PurePosixPath, strict: bool = True) -> Path:
-    """The path, if it is what the volume's type says (pkg/volume/hostpath, NewHostPathType's checks). A volume without
-    a type is made by the container runtime, and may be anything where it is there (``strict``)."""
+    """Return the path, if it is what the volume's type says (pkg/volume/hostpath, NewHostPathType's checks). A volume
+    without a type is made by the container runtime, and may be anything where it is there (``strict``)."""
     if kind == "DirectoryOrCreate" and not path.exists():
         path.mkdir(parents=True)
     elif kind == "FileOrCreate" and not path.exists():

@@ -66,7 +66,7 @@ class PodVolumes:
         self._removing: set[asyncio.Task[None]] = set()
 
     async def mounts(self, pod: Object, name: str, env: Mapping[str, str] = _NO_VARIABLES) -> list[Mount]:
-        """The volume mounts of a container, without its service account's; ``env`` is for ``subPathExpr``.
+        """Return the volume mounts of a container, without its service account's; ``env`` is for ``subPathExpr``.
 
         Raises StartError for a volume that cannot be had.
         """
@@ -111,7 +111,7 @@ class PodVolumes:
         return self._root / uid_of(pod) / "volumes" / name
 
     def _empty(self, pod: Object, volume: Mapping[str, Any]) -> Path:
-        """A new folder; one in memory has a link to it in its place."""
+        """Return a new folder; one in memory has a link to it in its place."""
         name = str(volume["name"])
         folder = self._folder(pod, name)
         if (volume.get("emptyDir") or {}).get("medium") == "Memory" and self._memory is None:
@@ -130,7 +130,7 @@ class PodVolumes:
         await asyncio.to_thread(write_contents, self._folder(pod, str(volume["name"])), contents)
 
     async def _claimed(self, pod: Object, volume: Mapping[str, Any]) -> HostPath:
-        """The folder of the volume that the claim is bound to."""
+        """Return the folder of the volume that the claim is bound to."""
         name, namespace = str(volume["name"]), namespace_of(pod)
         claim_name = next(claim for mounted, claim in _claims_by_volume(pod) if mounted == name)
         try:
@@ -148,7 +148,7 @@ class PodVolumes:
         return HostPath(found.path, found.read_only or read_only)
 
     def _own(self, place: str) -> Path | None:
-        """A folder that a provisioner of this cluster made, None for any other path."""
+        """Return a folder that a provisioner of this cluster made, None for any other path."""
         if self._provisioned is None:
             return None
         path = Path(place).resolve()
@@ -185,7 +185,7 @@ class PodVolumes:
                     await self._write(pod, volume)
 
     async def usage(self, pod: Object) -> Mapping[str, int]:
-        """Bytes on disk of the emptyDir volumes that a container of the pod has mounted."""
+        """Return bytes on disk of the emptyDir volumes that a container of the pod has mounted."""
         names = [str(volume["name"]) for volume in pod["spec"].get("volumes") or () if "emptyDir" in volume]
         folders = {name: self._folder(pod, name) for name in names}
         return await asyncio.to_thread(lambda: {name: _size(path) for name, path in folders.items() if path.exists()})
@@ -213,7 +213,7 @@ def _group(pod: Object) -> bool:
 
 
 def _size(folder: Path) -> int:
-    """As du(1): what is allocated; a file that goes away meanwhile is not counted."""
+    """Return it as du(1): what is allocated; a file that goes away meanwhile is not counted."""
     total = 0
     for above, _, names in os.walk(folder):
         for name in names:
@@ -223,7 +223,7 @@ def _size(folder: Path) -> int:
 
 
 def _within(volume: Path, path: str, whose: str) -> Path:
-    """A path of a volume. A container may have left a link there that leads out of it (CVE-2021-25741).
+    """Return a path of a volume. A container may have left a link there that leads out of it (CVE-2021-25741).
 
     Raises StartError.
     """

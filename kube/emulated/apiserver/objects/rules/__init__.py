@@ -113,7 +113,7 @@ _PLAIN_FINALIZERS = frozenset(
 
 @cache
 def _of(qualified: str, group: str) -> Rules:
-    """As where every feature that the rules know is on or off by the first release's default."""
+    """Return it as where every feature that the rules know is on or off by the first release's default."""
     found: Rules = _load(RULES.get(qualified, "base:PLAIN"))
     return replace(found, metadata=replace(found.metadata, plain_finalizers=group in _PLAIN_FINALIZERS))
 
@@ -124,7 +124,7 @@ def _load(reference: str) -> Any:
 
 
 def _later(rules: Rules, kind: Kind) -> Rules:
-    """The rules as a later release has them."""
+    """Return the rules as a later release has them."""
     release, name = kind.release, kind.qualified
     since, reference = STAMPS.get(name, ("", ""))
     stamp = _load(reference) if since and minor(release) >= minor(since) else rules.stamp_update
@@ -140,12 +140,12 @@ def _later(rules: Rules, kind: Kind) -> Rules:
 
 
 def _kept(kind: Kind) -> Resource:
-    """In the version that is stored, which is the one that rules are asked about."""
+    """Return it in the version that is stored, which is the one that rules are asked about."""
     return replace(kind.resource, version=kind.kept_in) if kind.kept_in else kind.resource
 
 
 def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
-    """The rules of a built-in kind where those features are on."""
+    """Return the rules of a built-in kind where those features are on."""
     rules = _of(kind.qualified, kind.resource.group)
     root = root_of(_kept(kind), kind.release)
     drop = None if root is None else dropper(root, gates, DROPS)

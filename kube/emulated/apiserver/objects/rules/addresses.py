@@ -25,12 +25,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def address(path: str, text: str) -> list[FieldError]:
-    """An IP address, as older fields take it: zeros before numbers are passed over."""
+    """Return an IP address, as older fields take it: zeros before numbers are passed over."""
     return [] if is_address(text) else [refusals.bad(path, text, _ADDRESS)]
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address; zeros before a number do not count."""
+    """Return whether it is an IP address; zeros before a number do not count."""
     return parsed(text) is not None
 
 
@@ -46,13 +46,13 @@ def _read(text: str) -> Address | None:
 
 
 def parsed(text: str) -> Address | None:
-    """The address, whose numbers may begin with zeros; None for what is none."""
+    """Return the address, whose numbers may begin with zeros; None for what is none."""
     return _parsed(text) if len(text) <= _LONGEST else _read(_without_zeros(text))
 
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> Address | None:
-    """A pod's and its node's are looked at with each write of the pod's status."""
+    """Return a pod's and its node's are looked at with each write of the pod's status."""
     return _read(_without_zeros(text))
 
 
@@ -61,7 +61,7 @@ def _mapped(found: Address | None) -> ipaddress.IPv4Address | None:
 
 
 def strict_address(path: str, text: str) -> list[FieldError]:
-    """An IP address in its canonical form."""
+    """Return an IP address in its canonical form."""
     found = parsed(text)
     if found is None:
         return [refusals.bad(path, text, _ADDRESS)]
@@ -75,7 +75,7 @@ def strict_address(path: str, text: str) -> list[FieldError]:
 
 
 def address_warnings(path: str, text: str) -> list[str]:
-    """What there is to warn of in an address that an older field takes."""
+    """Return what there is to warn of in an address that an older field takes."""
     found, strict = parsed(text), _read(text)
     if found is None:
         return []
@@ -87,12 +87,12 @@ def address_warnings(path: str, text: str) -> list[str]:
 
 
 def address_range(path: str, text: str) -> list[FieldError]:
-    """A CIDR; bits beyond its prefix are passed over."""
+    """Return a CIDR; bits beyond its prefix are passed over."""
     return [] if network(text) else [refusals.bad(path, text, _RANGE)]
 
 
 def network(text: str) -> Any:
-    """The range, or None when it is none."""
+    """Return the range, or None when it is none."""
     base, slash, length = text.partition("/")
     if not slash or not re.fullmatch("[0-9]+", length) or parsed(base) is None:
         return None
@@ -108,7 +108,7 @@ def _is_strict(text: str) -> bool:
 
 
 def range_warnings(path: str, text: str) -> list[str]:
-    """What there is to warn of in a range that an older field takes."""
+    """Return what there is to warn of in a range that an older field takes."""
     found, base = network(text), parsed(text.partition("/")[0])
     if found is None or base is None:
         return []
@@ -124,7 +124,7 @@ def range_warnings(path: str, text: str) -> list[str]:
 
 
 def interface_address(path: str, text: str) -> list[FieldError]:
-    """The address of an interface with its prefix, in canonical form: bits beyond the prefix stay."""
+    """Return the address of an interface with its prefix, in canonical form: bits beyond the prefix stay."""
     if network(text) is None:
         example = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
         return [refusals.bad(path, text, example)]
@@ -134,7 +134,7 @@ def interface_address(path: str, text: str) -> list[FieldError]:
 
 
 def strict_range(path: str, text: str) -> list[FieldError]:
-    """A CIDR in its canonical form, without bits beyond its prefix."""
+    """Return a CIDR in its canonical form, without bits beyond its prefix."""
     found = network(text)
     if found is None:
         return [refusals.bad(path, text, _RANGE)]

@@ -13,7 +13,7 @@ _PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def affinity_errors(affinity: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with a pod's affinities."""
+    """Yield what is wrong with a pod's affinities."""
     nodes = part_of(affinity, "nodeAffinity")
     if nodes.get(_REQUIRED_TERMS) is not None:
         yield from node_selector_errors(nodes[_REQUIRED_TERMS], f"{path}.nodeAffinity.{_REQUIRED_TERMS}")
@@ -37,7 +37,7 @@ def _weight_errors(weighed: Part, path: str) -> Iterator[FieldError]:
 
 
 def node_selector_errors(selector: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with a selector of nodes (ValidateNodeSelector)."""
+    """Yield what is wrong with a selector of nodes (ValidateNodeSelector)."""
     path = f"{path}.nodeSelectorTerms"
     if not items(selector, "nodeSelectorTerms"):
         yield refusals.required(path, "must have at least one node selector term")
@@ -87,7 +87,7 @@ def _field_requirement_errors(expression: Part, path: str) -> Iterator[FieldErro
 
 
 def _pod_term_errors(term: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with a term of (anti-)affinity to pods (validatePodAffinityTerm)."""
+    """Yield what is wrong with a term of (anti-)affinity to pods (validatePodAffinityTerm)."""
     for name in ("labelSelector", "namespaceSelector"):
         yield from selector_errors(part_of(term, name), f"{path}.{name}")
     for space in items(term, "namespaces"):
@@ -100,7 +100,7 @@ def _pod_term_errors(term: Part, path: str) -> Iterator[FieldError]:
 
 
 def match_key_errors(term: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with the keys whose values of the pod itself are looked for."""
+    """Yield what is wrong with the keys whose values of the pod itself are looked for."""
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
         if items(term, name) and term.get("labelSelector") is None:
             yield refusals.forbidden_field(f"{path}.{name}", "must not be specified when labelSelector is not set")
@@ -114,20 +114,20 @@ def match_key_errors(term: Part, path: str) -> Iterator[FieldError]:
 
 
 def selector_errors(selector: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with a label selector."""
+    """Yield what is wrong with a label selector."""
     for key, value in (selector.get("matchLabels") or {}).items():
         yield from names.label_pair_errors(f"{path}.matchLabels", key, value)
     yield from expression_errors(selector, path)
 
 
 def expression_errors(selector: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with the expressions of a label selector; with such it selects nothing."""
+    """Yield what is wrong with the expressions of a label selector; with such it selects nothing."""
     for index, expression in enumerate(items(selector, "matchExpressions")):
         yield from expression_requirement_errors(expression, f"{path}.matchExpressions[{index}]")
 
 
 def expression_requirement_errors(expression: Part, path: str, *, any_operator: bool = False) -> Iterator[FieldError]:
-    """What is wrong with one expression (ValidateLabelSelectorRequirement)."""
+    """Yield what is wrong with one expression (ValidateLabelSelectorRequirement)."""
     operator, given = expression.get("operator", ""), items(expression, "values")
     if operator in ("In", "NotIn"):
         if not given:

@@ -56,12 +56,12 @@ def _change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
 
 
 def zero_errors(scaler: Object) -> list[FieldError]:
-    """What is wrong with an autoscaler where the gate HPAScaleToZero is on."""
+    """Return what is wrong with an autoscaler where the gate HPAScaleToZero is on."""
     return [*_spec_errors(scaler["spec"], None, to_zero=True)]
 
 
 def zero_change_errors(new: Object, old: Object, _: str) -> list[FieldError]:
-    """What is wrong with a change there."""
+    """Return what is wrong with a change there."""
     return [*_spec_errors(new["spec"], old["spec"], to_zero=True)]
 
 

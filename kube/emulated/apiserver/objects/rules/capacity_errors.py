@@ -15,7 +15,7 @@ _MOST_VALUES = 10
 
 
 def capacity_errors(capacity: Part, path: str, *, shared: bool) -> Iterator[FieldError]:
-    """Of one capacity of a device; ``shared``: whether the device may be given several times."""
+    """Yield the errors of one capacity of a device; ``shared``: whether the device may be given several times."""
     policy, path = capacity.get("requestPolicy"), f"{path}.requestPolicy"
     if policy is None:
         return

@@ -58,7 +58,7 @@ def _errors(request: Object) -> list[FieldError]:
 
 # Complex: upstream's order of errors, which clients see.
 def _whole_errors(request: Object, old: Object | None) -> Iterator[FieldError]:  # noqa: C901
-    """What is wrong with a request; what an old one has is let be."""
+    """Yield what is wrong with a request; what an old one has is let be."""
     spec, before = part_of(request, "spec"), part_of(old or {}, "spec")
     given = spec.get("request") or ""
     if _types(given)[:1] != ["CERTIFICATE REQUEST"]:
@@ -91,7 +91,7 @@ def _whole_errors(request: Object, old: Object | None) -> Iterator[FieldError]: 
 
 
 def _types(coded: str) -> list[str]:
-    """The types of the blocks of a PEM text."""
+    """Return the types of the blocks of a PEM text."""
     return [found[1].decode() for found in _BLOCK.finditer(base64.b64decode(coded))]
 
 
@@ -149,7 +149,7 @@ def _status_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def _decision_errors(new: Object, old: Object, subresource: str) -> Iterator[FieldError]:
-    """What a decision may change, and what a status."""
+    """Yield what a decision may change, and what a status."""
     path = "status.conditions"
     for kind in (*_DECISIONS, "Failed"):
         if len(_of_type(new, kind)) < len(_of_type(old, kind)):

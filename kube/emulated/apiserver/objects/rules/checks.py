@@ -34,53 +34,53 @@ _REASON_TEXT = (
 
 
 def bads(path: str, value: Any, texts: Iterable[str]) -> list[FieldError]:
-    """One error for each text."""
+    """Return one error for each text."""
     return [refusals.bad(path, value, text) for text in texts]
 
 
 def label(path: str, text: str) -> list[FieldError]:
-    """An RFC 1123 label."""
+    """Return an RFC 1123 label."""
     return bads(path, text, names.label_texts(text))
 
 
 def path_segment(path: str, text: str) -> list[FieldError]:
-    """A name that may stand in a path of the API."""
+    """Return a name that may stand in a path of the API."""
     return bads(path, text, names.segment_texts(text))
 
 
 def not_negative(path: str, value: Any) -> list[FieldError]:
-    """A number, if given, that may be zero."""
+    """Return a number, if given, that may be zero."""
     if isinstance(value, int) and value < 0:
         return [refusals.bad(path, value, "must be greater than or equal to 0")]
     return []
 
 
 def amount_not_negative(path: str, amount: Any) -> list[FieldError]:
-    """A quantity that may be zero."""
+    """Return a quantity that may be zero."""
     if amount is not None and parse(amount) < 0:
         return [refusals.bad(path, amount, "must be greater than or equal to 0")]
     return []
 
 
 def option(path: str, value: Any, allowed: Sequence[str]) -> list[FieldError]:
-    """One of the texts."""
+    """Return one of the texts."""
     return [] if value in allowed else [refusals.unsupported(path, value, allowed)]
 
 
 def fixed(path: str, new: Any, old: Any, type_: str = "") -> list[FieldError]:
-    """What may not change; a struct is shown as the internal ``type_``."""
+    """Return what may not change; a struct is shown as the internal ``type_``."""
     if new == old:
         return []
     return [refusals.bad(path, internal_kinds.internal(new, type_) if type_ else new, IMMUTABLE)]
 
 
 def too_long(path: str, limit: int) -> FieldError:
-    """A text of too many bytes."""
+    """Return a text of too many bytes."""
     return FieldError(path, "FieldValueTooLong", f"may not be more than {limit} bytes")
 
 
 def too_many(path: str, given: int, limit: int) -> FieldError:
-    """A list of too many items."""
+    """Return a list of too many items."""
     return FieldError(path, "FieldValueTooMany", f"{given}: must have at most {limit} items")
 
 
@@ -106,21 +106,21 @@ def domain_path(path: str, text: str) -> list[FieldError]:
 
 
 def percent_or_count(path: str, value: Any) -> list[FieldError]:
-    """A number or a share in percent, neither below zero."""
+    """Return a number or a share in percent, neither below zero."""
     if isinstance(value, str):
         return [] if re.fullmatch("[0-9]+%", value) else [refusals.bad(path, value, _PERCENT_TEXT)]
     return not_negative(path, value)
 
 
 def at_most_everything(path: str, value: Any) -> list[FieldError]:
-    """A share of not more than 100 %."""
+    """Return a share of not more than 100 %."""
     if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and int(value[:-1]) > 100:
         return [refusals.bad(path, value, "must not be greater than 100%")]
     return []
 
 
 def port(path: str, number: int) -> list[FieldError]:
-    """The number of a port."""
+    """Return the number of a port."""
     return [] if 1 <= number <= 65535 else [refusals.bad(path, number, "must be between 1 and 65535, inclusive")]
 
 
@@ -163,12 +163,12 @@ NOT_NEGATIVE = "must be greater than or equal to zero"
 
 
 def items(part: Part, name: str) -> Sequence[Any]:
-    """The list of that name, which may not be there."""
+    """Return the list of that name, which may not be there."""
     found: Sequence[Any] = part.get(name) or ()
     return found
 
 
 def part_of(obj: Part, name: str) -> Part:
-    """The struct of that name, which may not be there."""
+    """Return the struct of that name, which may not be there."""
     found: Part = obj.get(name) or {}
     return found

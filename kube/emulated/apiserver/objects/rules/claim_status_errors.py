@@ -38,7 +38,7 @@ _SHOWN_ID: Mapping[str, Any] = {"Driver": {}, "Pool": {}, "Device": {}, "ShareID
 
 
 def claim_status_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a claim's status that is written."""
+    """Return what is wrong with a claim's status that is written."""
     return list(_status_errors(new, old))
 
 

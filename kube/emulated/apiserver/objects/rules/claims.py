@@ -34,7 +34,7 @@ _CLAIM_FIXED = (
 
 
 def claim_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with a claim's spec, of a claim or of a template (ValidatePersistentVolumeClaimSpec)."""
+    """Yield what is wrong with a claim's spec, of a claim or of a template (ValidatePersistentVolumeClaimSpec)."""
     if not items(spec, "accessModes"):
         yield refusals.required(f"{path}.accessModes", "at least 1 access mode is required")
     yield from selector_errors(part_of(spec, "selector"), f"{path}.selector")
@@ -168,7 +168,7 @@ def _claim_warnings(claim: Object, _: Object | None) -> list[str]:
 
 
 def claim_spec_warnings(spec: Part, path: str) -> list[str]:
-    """What is given of a claim's spec that is taken."""
+    """Return what is given of a claim's spec that is taken."""
     found = []
     for part in ("requests", "limits"):
         amount = part_of(part_of(spec, "resources"), part).get("storage", "0")
@@ -298,7 +298,7 @@ _RECYCLED = (
 
 
 def _volume_warnings(volume: Object, _: Object | None) -> list[str]:
-    """What is old about a volume (pkg/api/persistentvolume)."""
+    """Return what is old about a volume (pkg/api/persistentvolume)."""
     spec, annotations = volume["spec"], annotations_of(volume)
     found = []
     for key, text in (

@@ -45,7 +45,7 @@ _FOR_SIDECARS = "may not be set for init containers without restartPolicy=Always
 def container_errors(
     container: Part, path: str, pod: Part, volumes: Mapping[str, Part], *, initial: bool, names_before: Collection[str]
 ) -> Iterator[FieldError]:
-    """All that is wrong with a container; ``initial``: it is one of those that run before the others."""
+    """Yield all that is wrong with a container; ``initial``: it is one of those that run before the others."""
     yield from _common_errors(container, path, pod, volumes)
     name, policy = container.get("name", ""), container.get("restartPolicy")
     if initial and policy is not None and "restartPolicyRules" not in container:
@@ -81,7 +81,7 @@ def ephemeral_container_errors(
     names_before: Collection[str],
     others: Collection[str],
 ) -> Iterator[FieldError]:
-    """What is wrong with a container that is added to a running pod."""
+    """Yield what is wrong with a container that is added to a running pod."""
     yield from _common_errors(container, path, pod, volumes)
     name, target = container.get("name", ""), container.get("targetContainerName", "")
     if name in names_before:
@@ -141,7 +141,7 @@ def _host_port_errors(containers: Sequence[Part], path: str) -> Iterator[FieldEr
 
 
 def host_port_errors(pod: Part, path: str) -> Iterator[FieldError]:
-    """The same among all containers."""
+    """Return the same among all containers."""
     return _host_port_errors(items(pod, "containers"), path)
 
 
@@ -167,7 +167,7 @@ def _port_errors(ports: Sequence[Mapping[str, Any]], path: str) -> Iterator[Fiel
 
 
 def port_name_errors(path: str, name: str) -> Iterator[FieldError]:
-    """What is wrong with the name of a port (RFC 6335)."""
+    """Yield what is wrong with the name of a port (RFC 6335)."""
     if len(name) > 15:
         yield refusals.bad(path, name, "must be no more than 15 characters")
     if not re.fullmatch("[-a-z0-9]+", name):
@@ -220,7 +220,7 @@ def _key_errors(reference: Part, path: str) -> Iterator[FieldError]:
 
 
 def config_key_texts(key: str) -> Iterator[str]:
-    """Why a text is no key of a ConfigMap or Secret (IsConfigMapKey)."""
+    """Yield why a text is no key of a ConfigMap or Secret (IsConfigMapKey)."""
     if len(key) > 253:
         yield "must be no more than 253 characters"
     if not re.fullmatch("[-._a-zA-Z0-9]+", key):
@@ -234,7 +234,7 @@ def config_key_texts(key: str) -> Iterator[str]:
 
 
 def is_config_key(key: str) -> bool:
-    """Whether a text is one."""
+    """Return whether a text is one."""
     return len(key) <= 253 and _is_config_key(key)
 
 

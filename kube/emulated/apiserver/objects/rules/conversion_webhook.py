@@ -41,7 +41,7 @@ class WebhookConverter:
         self._known: OrderedDict[str, Object | WebhookError] = OrderedDict()
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        """The object in that version.
+        """Return the object in that version.
 
         Raises ``PendingCallsError`` where the webhook has not been asked yet, ``ServerError`` where it does not convert
         it.
@@ -110,7 +110,7 @@ def _content(obj: Object, api_version: str) -> str:
 
 
 def _converted(answer: Any, request: Mapping[str, Any]) -> list[Object]:
-    """The objects in the answer; ``WebhookError`` for what is none."""
+    """Return the objects in the answer; ``WebhookError`` for what is none."""
     response = answer.get("response") if isinstance(answer, Mapping) else None
     if not isinstance(response, Mapping):
         raise WebhookError("invalid response: the answer is no ConversionReview with a response", is_call=False)

@@ -19,7 +19,7 @@ _PATH, _CONFIG = "spec.conversion", "spec.conversion.webhookClientConfig"
 
 
 def conversion_errors(conversion: Mapping[str, Any], old: Object | None) -> Iterator[FieldError]:
-    """What is wrong with ``spec.conversion``."""
+    """Yield what is wrong with ``spec.conversion``."""
     if not conversion:
         return
     strategy, webhook = conversion.get("strategy") or "", conversion.get("webhook") or {}

@@ -49,7 +49,7 @@ _ROOT_FIELDS = [
 
 
 def definition_errors(crd: Object, old: Object | None = None) -> list[FieldError]:
-    """What is wrong with a definition; of one that is changed ``old`` is what it was."""
+    """Return what is wrong with a definition; of one that is changed ``old`` is what it was."""
     found: list[FieldError] = []
     found += _spec_errors(crd["spec"], old)
     if old is not None:
@@ -211,7 +211,7 @@ def _names_errors(given: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def name_errors(given: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with names, asked for or accepted, as far as they are there."""
+    """Yield what is wrong with names, asked for or accepted, as far as they are there."""
     for key in ("plural", "singular", "kind", "listKind"):
         value = given.get(key) or ""
         mixed = key in ("kind", "listKind")
@@ -344,7 +344,7 @@ def _stored_errors(stored: Sequence[str], versions: Sequence[Mapping[str, Any]])
 
 
 def approval(crd: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The state of a protected group's approval and why it is that; None for a group of one's own."""
+    """Return the state of a protected group's approval and why it is that; None for a group of one's own."""
     group = crd["spec"].get("group") or ""
     if not any(group == root or group.endswith(f".{root}") for root in ("k8s.io", "kubernetes.io")):
         return None

@@ -25,7 +25,7 @@ _APPROVAL_REASONS = {
 
 
 def status(store: Store, kind: Kind, crd: Object) -> Object:
-    """The status that a definition has now: accepted names and conditions; what else it has stays."""
+    """Return the status that a definition has now: accepted names and conditions; what else it has stays."""
     wanted, before = crd["spec"].get("names") or {}, crd.get("status") or {}
     accepted, reason, text = _accepted(wanted, before.get("acceptedNames") or {}, *_taken(store, kind, crd))
     conditions = {one["type"]: one for one in before.get("conditions") or ()}
@@ -56,19 +56,19 @@ def _set(conditions: dict[str, dict[str, str]], kind: str, given_state: tuple[bo
 
 
 def is_established(crd: Mapping[str, Any]) -> bool:
-    """Whether the kinds of a definition are served."""
+    """Return whether the kinds of a definition are served."""
     conditions = (crd.get("status") or {}).get("conditions") or ()
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 def accepted_of(crd: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The names under which a definition's kinds are known."""
+    """Return the names under which a definition's kinds are known."""
     given = (crd.get("status") or {}).get("acceptedNames")
     return given if isinstance(given, Mapping) else {}
 
 
 def _taken(store: Store, kind: Kind, crd: Object) -> tuple[set[str], set[str]]:
-    """The resource names and the kinds that the group has given away; a definition's own names count too."""
+    """Return the resource names and the kinds that the group has given away; a definition's own names count too."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others(store, kind, crd):
@@ -79,7 +79,7 @@ def _taken(store: Store, kind: Kind, crd: Object) -> tuple[set[str], set[str]]:
 
 
 def others(store: Store, kind: Kind, crd: Object) -> Iterator[Object]:
-    """The other definitions of the group."""
+    """Yield the other definitions of the group."""
     for other in store.list(kind, EVERYTHING).items:
         if other["spec"]["group"] == crd["spec"].get("group") and other["metadata"]["name"] != crd["metadata"]["name"]:
             yield other
@@ -88,7 +88,7 @@ def others(store: Store, kind: Kind, crd: Object) -> Iterator[Object]:
 def _accepted(
     wanted: Mapping[str, Any], before: Mapping[str, Any], resources: set[str], kinds: set[str]
 ) -> tuple[dict[str, Any], str, str]:
-    """The names that are accepted, and the reason and the text of the last conflict, "" when there is none."""
+    """Return the names that are accepted, and the reason and the text of the last conflict, "" when there is none."""
     found, reason, text = dict(before), "", ""
     for key, used in (("plural", resources), ("singular", resources)):
         reason, text = _take(found, wanted, key, used) or (reason, text)
@@ -115,7 +115,7 @@ def _take(found: dict[str, Any], wanted: Mapping[str, Any], key: str, used: set[
 
 
 def named(found: Mapping[str, Any]) -> dict[str, Any]:
-    """As Go writes names: plural and kind always, the rest when there is something."""
+    """Return them as Go writes names: plural and kind always, the rest when there is something."""
     shown: dict[str, Any] = {"plural": found.get("plural", "")}
     for key in ("singular", "shortNames"):
         if found.get(key):
@@ -128,7 +128,7 @@ def named(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settle(store: Store, kind: Kind, crd: Object) -> Object:
-    """The definition with the status that its names have now, stored when that is another."""
+    """Return the definition with the status that its names have now, stored when that is another."""
     new = clone(crd)
     new["status"] = status(store, kind, crd)
     if new == crd:

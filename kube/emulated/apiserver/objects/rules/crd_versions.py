@@ -24,8 +24,8 @@ Form = Callable[[Object], Object]
 
 
 def forms(store: Store, crd: Mapping[str, Any], version: Mapping[str, Any]) -> tuple[Form, Form] | None:
-    """How a version shows stored objects, and how it makes them ready to be stored; None where they are stored as they
-    are shown: it is the only one, and has been as it is since there have been objects."""
+    """Return how a version shows stored objects, and how it makes them ready to be stored; None where they are stored
+    as they are shown: it is the only one, and has been as it is since there have been objects."""
     spec = crd["spec"]
     has_changed = crd["metadata"].get("generation", 1) > 1
     if len(spec["versions"]) == 1 and not has_changed:

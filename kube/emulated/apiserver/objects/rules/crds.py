@@ -82,7 +82,7 @@ def _unknown_formats(crd: Object) -> list[str]:
 
 
 def kinds_of(store: Store, crd: Mapping[str, Any]) -> Iterator[Kind]:
-    """The kinds that a definition serves, one per served version."""
+    """Yield the kinds that a definition serves, one per served version."""
     if not crd_names.is_established(crd):
         return
     spec = crd["spec"]
@@ -116,7 +116,7 @@ def kinds_of(store: Store, crd: Mapping[str, Any]) -> Iterator[Kind]:
 
 
 def _deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
-    """What whoever uses a deprecated version is told."""
+    """Return what whoever uses a deprecated version is told."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning"):

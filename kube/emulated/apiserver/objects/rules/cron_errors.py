@@ -31,7 +31,7 @@ class ScheduleError(ValueError):
 
 
 def cron_job_errors(cron_job: Object) -> list[FieldError]:
-    """What is wrong with a CronJob."""
+    """Return what is wrong with a CronJob."""
     found, name = list(_spec_errors(cron_job["spec"], None)), cron_job["metadata"].get("name", "")
     if len(name) > _LONGEST_NAME:
         found.append(refusals.bad("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
@@ -39,7 +39,7 @@ def cron_job_errors(cron_job: Object) -> list[FieldError]:
 
 
 def cron_job_change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """What is wrong with a CronJob that is updated; an old name may stay too long."""
+    """Return what is wrong with a CronJob that is updated; an old name may stay too long."""
     return [] if subresource else list(_spec_errors(new["spec"], old["spec"]))
 
 

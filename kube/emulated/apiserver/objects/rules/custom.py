@@ -35,7 +35,7 @@ _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 
 # Complex: counts the hooks inside it.
 def custom_rules(kind: Kind) -> Rules:  # noqa: C901
-    """The rules that a kind's structural schema amounts to."""
+    """Return the rules that a kind's structural schema amounts to."""
     schema = kind.schema
     definition = f"{kind.plural}.{kind.resource.group}"
 

@@ -32,12 +32,13 @@ _IDENTIFIER_TEXT = (
 
 
 def label_errors(path: str, text: str) -> list[FieldError]:
-    """A name that must be an RFC 1123 label."""
+    """Return a name that must be an RFC 1123 label."""
     return checks.bads(path, text, names.label_texts(text))
 
 
 def each(items: Sequence[Any], path: str, check: Callable[[Any, str], Iterable[FieldError]], most: int = -1) -> Any:
-    """What is wrong with the items of a list, and whether there are too many; an item that is null is an empty one."""
+    """Yield what is wrong with the items of a list, and whether there are too many; an item that is null is an empty
+    one."""
     for index, item in enumerate(items):
         yield from check({} if item is None else item, f"{path}[{index}]")
     if 0 <= most < len(items):
@@ -45,7 +46,7 @@ def each(items: Sequence[Any], path: str, check: Callable[[Any, str], Iterable[F
 
 
 def repeated(items: Sequence[Any], path: str, key: str = "") -> Iterator[FieldError]:
-    """What stands in a list twice; ``key``: the field by which its items are told apart."""
+    """Yield what stands in a list twice; ``key``: the field by which its items are told apart."""
     seen = []
     for index, item in enumerate(items):
         value = (item or {}).get(key, "") if key else item
@@ -55,7 +56,7 @@ def repeated(items: Sequence[Any], path: str, key: str = "") -> Iterator[FieldEr
 
 
 def request_names(devices: Part) -> dict[str, Collection[str]]:
-    """The names of a claim's requests, each with those of its alternatives."""
+    """Return the names of a claim's requests, each with those of its alternatives."""
     return {
         (request or {}).get("name", ""): [
             (other or {}).get("name", "") for other in checks.items(request or {}, "firstAvailable")
@@ -65,7 +66,7 @@ def request_names(devices: Part) -> dict[str, Collection[str]]:
 
 
 def claim_spec_errors(spec: Part, path: str, *, shares: bool, stored: bool = False) -> Iterator[FieldError]:
-    """The spec of a ResourceClaim; ``stored``: what was taken before is not measured again; ``shares`` as in
+    """Yield the spec of a ResourceClaim; ``stored``: what was taken before is not measured again; ``shares`` as in
     ``selector_errors``."""
     devices, here = checks.part_of(spec, "devices"), f"{path}.devices"
     known = request_names(devices)
@@ -104,7 +105,7 @@ def _alternative_errors(request: Part, path: str, *, shares: bool) -> Iterator[F
 
 
 def _wanted_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
-    """Of which class, and how many."""
+    """Yield the errors of which class, and how many."""
     name = request.get("deviceClassName", "")
     if not name:
         yield refusals.required(f"{path}.deviceClassName")
@@ -155,7 +156,7 @@ def _constraint_errors(constraint: Part, path: str, known: RequestNames) -> Iter
 
 
 def reference_errors(given: Sequence[str], path: str, known: RequestNames) -> Iterator[FieldError]:
-    """Names of requests in the claim."""
+    """Yield names of requests in the claim."""
     for index, name in enumerate(given):
         yield from request_reference_errors(name or "", f"{path}[{index}]", known)
     if len(given) > MOST:
@@ -164,7 +165,7 @@ def reference_errors(given: Sequence[str], path: str, known: RequestNames) -> It
 
 
 def request_reference_errors(name: str, path: str, known: RequestNames) -> Iterator[FieldError]:
-    """The name of one request, or of one of its alternatives."""
+    """Yield the name of one request, or of one of its alternatives."""
     first, *rest = name.split("/")
     if len(rest) > 1:
         yield refusals.bad(path, name, _REFERENCE)
@@ -176,7 +177,7 @@ def request_reference_errors(name: str, path: str, known: RequestNames) -> Itera
 
 
 def configuration_errors(config: Part, path: str, *, stored: bool = False) -> Iterator[FieldError]:
-    """What a driver is told."""
+    """Yield what a driver is told."""
     opaque, path = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
         yield refusals.required(path)
@@ -196,7 +197,7 @@ def raw_errors(value: Any, path: str, *, stored: bool = False) -> Iterator[Field
 
 
 def attribute_name_errors(name: str, path: str) -> Iterator[FieldError]:
-    """The name of an attribute or a capacity: ``example.com/model`` or ``model``."""
+    """Yield the name of an attribute or a capacity: ``example.com/model`` or ``model``."""
     parts = name.split("/")
     if not name:
         yield refusals.required(path, "name required")
@@ -227,7 +228,7 @@ def _identifier_errors(text: str, path: str) -> Iterator[FieldError]:
 
 
 def pool_name_errors(name: str, path: str) -> Iterator[FieldError]:
-    """The name of a pool: parts divided by ``/``."""
+    """Yield the name of a pool: parts divided by ``/``."""
     if not name:
         yield refusals.required(path)
         return

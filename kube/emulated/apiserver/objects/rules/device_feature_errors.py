@@ -26,12 +26,12 @@ _SOME_PLACE = (
 
 
 def slice_feature_errors(spec: Part) -> Iterator[FieldError]:
-    """Of a slice beside its devices."""
+    """Yield the errors of a slice beside its devices."""
     yield from each(spec.get("sharedCounters") or (), "spec.sharedCounters", _counter_set_errors, _MOST_COUNTER_SETS)
 
 
 def device_feature_errors(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
-    """Of a device; ``placed_apart``: devices say themselves on which nodes they are."""
+    """Yield the errors of a device; ``placed_apart``: devices say themselves on which nodes they are."""
     yield from each(checks.items(device, "taints"), f"{path}.taints", device_taint_errors, _MOST_TAINTS)
     yield from each(checks.items(device, "consumesCounters"), f"{path}.consumesCounters", _consumption_errors)
     yield from _place_errors(device, path, placed_apart=placed_apart)
@@ -39,7 +39,7 @@ def device_feature_errors(device: Part, path: str, *, placed_apart: bool) -> Ite
 
 
 def device_taint_errors(taint: Part, path: str) -> Iterator[FieldError]:
-    """Of a taint, in a slice or in a rule (validateDeviceTaint)."""
+    """Yield the errors of a taint, in a slice or in a rule (validateDeviceTaint)."""
     yield from names.qualified_errors(f"{path}.key", taint.get("key", ""))
     if taint.get("value"):
         yield from checks.bads(f"{path}.value", taint["value"], names.label_value_texts(taint["value"]))
@@ -99,7 +99,7 @@ def _place_errors(device: Part, path: str, *, placed_apart: bool) -> Iterator[Fi
 
 
 def binding_errors(part: Part, path: str) -> Iterator[FieldError]:
-    """Of the conditions that a device, or what is allocated of it, waits for."""
+    """Yield the errors of the conditions that a device, or what is allocated of it, waits for."""
     wanted, failed = checks.items(part, "bindingConditions"), checks.items(part, "bindingFailureConditions")
     for name, given in (("bindingConditions", wanted), ("bindingFailureConditions", failed)):
         for index, condition in enumerate(given):

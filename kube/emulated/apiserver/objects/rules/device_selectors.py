@@ -45,7 +45,7 @@ _DEVICES = {shares: _device(shares=shares) for shares in (False, True)}
 
 
 def selector_errors(selector: Mapping[str, Any], path: str, *, shares: bool) -> Iterator[FieldError]:
-    """Of one selector; ``shares``: an expression may ask whether the device is shared."""
+    """Yield the errors of one selector; ``shares``: an expression may ask whether the device is shared."""
     cel, path = selector.get("cel"), f"{path}.cel"
     if cel is None:
         yield refusals.required(path)
@@ -68,7 +68,7 @@ def selector_errors(selector: Mapping[str, Any], path: str, *, shares: bool) -> 
 
 
 def _size_at(device: Declared, path: tuple[str, ...]) -> int | None:
-    """The most elements of what is at a path below ``device``; any name may be that of an attribute."""
+    """Return the most elements of what is at a path below ``device``; any name may be that of an attribute."""
     if path[0] != "device":
         return None
     named = len(path) == 4 and path[1:3] == ("attributes", "@values") and not path[3].startswith("@")

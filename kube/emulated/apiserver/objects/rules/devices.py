@@ -81,7 +81,7 @@ class _ClaimRules:
         self._shares = shares
 
     def claims(self) -> Rules:
-        """Of claims."""
+        """Return that of claims."""
         return Rules(
             default=_default_claim,
             prepare_update=drop_deallocated,
@@ -93,7 +93,7 @@ class _ClaimRules:
         )
 
     def templates(self) -> Rules:
-        """Of templates of claims."""
+        """Return that of templates of claims."""
         return Rules(
             default=_default_template,
             admit=partial(_check_template, others=self.template_errors),
@@ -103,7 +103,7 @@ class _ClaimRules:
         )
 
     def classes(self) -> Rules:
-        """Of device classes."""
+        """Return that of device classes."""
         return Rules(
             validate=self.class_errors,
             validate_update=self.class_change_errors,
@@ -257,7 +257,7 @@ def _place_errors(spec: Part) -> Iterator[FieldError]:  # noqa: C901
 
 
 def _shown_term(term: Part) -> dict[str, Any]:
-    """A term as upstream's internal type is printed."""
+    """Return a term as upstream's internal type is printed."""
 
     def expressions(name: str) -> list[dict[str, Any]] | None:
         given = term.get(name)

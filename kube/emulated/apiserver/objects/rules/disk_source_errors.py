@@ -24,7 +24,7 @@ def needed(part: Part, path: str, *fields: str) -> Iterator[FieldError]:
 
 
 def cinder_errors(source: Part, path: str) -> Iterator[FieldError]:
-    """A disk of Cinder, of a pod."""
+    """Yield a disk of Cinder, of a pod."""
     yield from needed(source, path, "volumeID")
     yield from _secret_errors(source, path, "name")
 
@@ -48,7 +48,7 @@ def _persistent_storage_os_errors(source: Part, path: str) -> Iterator[FieldErro
 
 
 def iscsi_errors(source: Part, path: str) -> Iterator[FieldError]:
-    """A disk of iSCSI, of a pod."""
+    """Return a disk of iSCSI, of a pod."""
     return _iscsi_errors(source, path, f"{_FORM} starting with iqn, eui, or naa")
 
 

@@ -21,8 +21,8 @@ _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_HINTS = 1000, 100, 20_000, 
 
 
 def reachable(path: str, text: str, *, from_afar: bool = False) -> list[FieldError]:
-    """An address at which an endpoint can be (ValidateEndpointIP); on loopback too, where pods are, unless it is one
-    that others have to reach."""
+    """Return an address at which an endpoint can be (ValidateEndpointIP); on loopback too, where pods are, unless it is
+    one that others have to reach."""
     if not addresses.is_address(text):
         return [refusals.bad(path, text, "must be a valid IP address")]
     found = ipaddress.ip_address(re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if ":" not in text else text)
@@ -203,7 +203,7 @@ def _forget_topology(endpoint_slice: Object) -> None:
 
 
 def _endpoints_warnings(endpoints: Object, _: Object | None) -> list[str]:
-    """Of addresses that are written in an old way, but not by the controller."""
+    """Return the warnings of addresses that are written in an old way, but not by the controller."""
     found: list[str] = []
     if labels_of(endpoints).get(_MADE_BY) == "endpoint-controller":
         return found

@@ -32,7 +32,8 @@ def _default(event: Object) -> None:
 
 
 def _legacy_errors(event: Object, controller: str = "reportingComponent") -> list[FieldError]:
-    """What is asked of events of both groups (legacyValidateEvent), of which each calls a ``controller`` otherwise."""
+    """Return what is asked of events of both groups (legacyValidateEvent), of which each calls a ``controller``
+    otherwise."""
     namespace = event["metadata"].get("namespace", "")
     involved = event["involvedObject"].get("namespace", "")
     is_legacy, found = event["eventTime"] is None, list[FieldError]()
@@ -58,7 +59,7 @@ _UNSET = (("firstTimestamp", None), ("lastTimestamp", None), ("count", 0))
 
 
 def _new_errors(event: Object) -> list[FieldError]:
-    """What is asked of events of ``events.k8s.io`` (ValidateEventCreate)."""
+    """Return what is asked of events of ``events.k8s.io`` (ValidateEventCreate)."""
     found = [*_legacy_errors(event, "reportingController"), *_series_errors(event)]
     if event["eventTime"] is None:
         found.append(refusals.required("eventTime"))

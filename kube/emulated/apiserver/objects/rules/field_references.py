@@ -31,7 +31,7 @@ _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", 
 
 
 def field_reference_errors(reference: Part, path: str, allowed: Sequence[str]) -> Iterator[FieldError]:
-    """A field of the pod (validateObjectFieldSelector)."""
+    """Yield a field of the pod (validateObjectFieldSelector)."""
     version, place = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         yield refusals.required(f"{path}.apiVersion")
@@ -58,7 +58,7 @@ def field_reference_errors(reference: Part, path: str, allowed: Sequence[str]) -
 
 
 def resource_reference_errors(reference: Part, path: str, *, named: bool) -> Iterator[FieldError]:
-    """A container's resource (validateContainerResourceFieldSelector)."""
+    """Yield a container's resource (validateContainerResourceFieldSelector)."""
     resource = reference.get("resource", "")
     if named and not reference.get("containerName"):
         yield refusals.required(f"{path}.containerName")

@@ -238,7 +238,7 @@ def _queue_errors(queuing: Part, path: str) -> Iterator[FieldError]:
 
 
 def _bits(queues: int, hand: int) -> int:
-    """The bits that a draw of the hand takes (apiserver, shufflesharding.RequiredEntropyBits)."""
+    """Return the bits that a draw of the hand takes (apiserver, shufflesharding.RequiredEntropyBits)."""
     if queues < 1:
         return 0
     draws = 1

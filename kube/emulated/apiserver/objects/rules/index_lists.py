@@ -11,7 +11,7 @@ class IndexListError(ValueError):
 
 
 def total_of(text: str, completions: int) -> int:
-    """How many indexes are in it, all below the number of completions."""
+    """Return how many indexes are in it, all below the number of completions."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         first, end = _interval(part, completions)
@@ -41,7 +41,7 @@ def _index(text: str, completions: int) -> int:
 
 
 def overlap(completed: str, failed: str, completions: int) -> int | None:
-    """The first index that is in both lists; parts that cannot be read are passed over."""
+    """Return the first index that is in both lists; parts that cannot be read are passed over."""
     common = [
         max(first, other_first)
         for first, end in _readable(completed, completions)

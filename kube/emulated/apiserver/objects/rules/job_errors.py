@@ -39,17 +39,17 @@ _NEEDS_INDEXES = "requires indexed completion mode"
 
 
 def is_indexed(spec: Part) -> bool:
-    """Whether its pods are numbered."""
+    """Return whether its pods are numbered."""
     return spec.get("completionMode") == "Indexed"
 
 
 def job_errors(job: Object) -> list[FieldError]:
-    """What is wrong with a Job."""
+    """Return what is wrong with a Job."""
     return [*_generated_errors(job, prefixed=True), *_own_errors(job["spec"]), *_hostname_errors(job)]
 
 
 def job_change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """What is wrong with a Job that is updated: upstream looks at the spec twice."""
+    """Return what is wrong with a Job that is updated: upstream looks at the spec twice."""
     if subresource:
         return []
     before = labels_of(old["spec"].get("template") or {})
@@ -63,7 +63,7 @@ def job_change_errors(new: Object, old: Object, subresource: str) -> list[FieldE
 
 
 def _generated_errors(job: Object, *, prefixed: bool) -> Iterator[FieldError]:
-    """A selector and labels that were not made by hand are those that the server makes."""
+    """Yield a selector and labels that were not made by hand are those that the server makes."""
     spec, selector = job["spec"], job["spec"].get("selector")
     if spec.get("manualSelector") or selector is None:
         return
@@ -83,7 +83,7 @@ def _generated_errors(job: Object, *, prefixed: bool) -> Iterator[FieldError]:
 
 
 def shown_selector(selector: Part) -> dict[str, Any]:
-    """A label selector as Go prints it."""
+    """Return a label selector as Go prints it."""
     found: dict[str, Any] = {}
     if selector.get("matchLabels"):
         found["matchLabels"] = dict(sorted(selector["matchLabels"].items()))
@@ -103,7 +103,7 @@ def _hostname_errors(job: Object) -> Iterator[FieldError]:
 
 
 def _own_errors(spec: Part) -> Iterator[FieldError]:
-    """Of the spec of a Job: what holds in a template of a CronJob too, and the selector."""
+    """Yield the errors of the spec of a Job: what holds in a template of a CronJob too, and the selector."""
     yield from job_spec_errors(spec, "spec")
     selector, labels = spec.get("selector"), labels_of(spec.get("template") or {})
     if selector is None:
@@ -117,7 +117,7 @@ def _own_errors(spec: Part) -> Iterator[FieldError]:
 
 
 def job_template_errors(template: Part, path: str) -> Iterator[FieldError]:
-    """The Jobs of a CronJob, whose selectors are always generated."""
+    """Yield the Jobs of a CronJob, whose selectors are always generated."""
     spec = template.get("spec") or {}
     yield from job_spec_errors(spec, f"{path}.spec")
     if spec.get("selector") is not None:
@@ -128,7 +128,7 @@ def job_template_errors(template: Part, path: str) -> Iterator[FieldError]:
 
 
 def job_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
-    """Of the spec of a Job all but its selector."""
+    """Yield the errors of the spec of a Job all but its selector."""
     for name in _COUNTS:
         yield from at_least_zero(f"{path}.{name}", spec.get(name))
     manager = spec.get("managedBy")
@@ -314,7 +314,7 @@ def _success_rule_errors(rule: Part, completions: int, path: str) -> Iterator[Fi
 
 
 def _fixed_errors(spec: Part, old: Object) -> Iterator[FieldError]:
-    """What of a Job may not change once it is there."""
+    """Yield what of a Job may not change once it is there."""
     before = old["spec"]
     completions = spec.get("completions")
     if not is_indexed(spec):
@@ -335,7 +335,7 @@ def _fixed_errors(spec: Part, old: Object) -> Iterator[FieldError]:
 
 
 def _with_directives_of(template: Part, former: Part) -> Part:
-    """A former template with what may be changed about placement as long as no pod was ever made."""
+    """Return a former template with what may be changed about placement as long as no pod was ever made."""
     metadata = {**(former.get("metadata") or {})}
     for name in ("labels", "annotations"):
         metadata[name] = (template.get("metadata") or {}).get(name)
@@ -352,7 +352,7 @@ def _with_directives_of(template: Part, former: Part) -> Part:
 
 
 def _plain(value: Any) -> Any:
-    """Without what is not there and empty lists, in which upstream sees no difference."""
+    """Return it without what is not there and empty lists, in which upstream sees no difference."""
     if isinstance(value, Mapping):
         found = {name: _plain(item) for name, item in value.items()}
         return {name: item for name, item in found.items() if item is not None and item != []}

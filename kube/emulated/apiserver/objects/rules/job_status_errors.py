@@ -20,7 +20,7 @@ _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 
 
 def job_status_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a Job's status that is written."""
+    """Return what is wrong with a Job's status that is written."""
     spec, status, before = new["spec"], new.get("status") or {}, old.get("status") or {}
     found: list[FieldError] = []
     for name in _COUNTS:
@@ -47,7 +47,7 @@ def _uncounted_errors(uncounted: Part) -> Iterator[FieldError]:
 
 
 def _is(status: Part, kind: str, value: str = "True") -> bool:
-    """Whether a condition is so."""
+    """Return whether a condition is so."""
     given = status.get("conditions") or ()
     return any(entry.get("type") == kind and entry.get("status") == value for entry in given)
 
@@ -57,7 +57,7 @@ def _is_finished(status: Part) -> bool:
 
 
 def _turned(status: Part, before: Part, *kinds: str) -> bool:
-    """Whether one of the conditions changed."""
+    """Return whether one of the conditions changed."""
     return any(_is(status, kind) != _is(before, kind) for kind in kinds)
 
 

@@ -65,7 +65,7 @@ class _Row(Struct, frozen=True):
 
 @cache
 def revision(release: str, qualified: str) -> Revise | None:
-    """How a release revises the errors about a kind, None where it does not."""
+    """Return how a release revises the errors about a kind, None where it does not."""
     found = list(_words(release))
     rows = tuple(_rows([row for words in found for row in words.get("errors", ())], qualified))
     once = any(re.fullmatch(words.get("once", ""), qualified) for words in found)
@@ -131,7 +131,7 @@ _WARNINGS: Mapping[str, tuple[str, Warn]] = {
 
 
 def warnings_of(release: str, qualified: str, known: Warn | None) -> Warn | None:
-    """The warnings of a kind in a release: the first one's, and what later ones added."""
+    """Return the warnings of a kind in a release: the first one's, and what later ones added."""
     since, more = _WARNINGS.get(qualified, ("", None))
     if more is None or minor(release) < minor(since):
         return known
@@ -141,7 +141,8 @@ def warnings_of(release: str, qualified: str, known: Warn | None) -> Warn | None
 
 
 def _level_errors(level: Object) -> list[FieldError]:
-    """The parts of a union whose member the type does not name (zz_generated.validations.go of flowcontrol, 1.37)."""
+    """Return the parts of a union whose member the type does not name (zz_generated.validations.go of flowcontrol,
+    1.37)."""
     spec: Mapping[str, Any] = level.get("spec") or {}
     limited = spec.get("limited")
     found = []
@@ -175,7 +176,7 @@ STAMPS: Mapping[str, tuple[str, str]] = {
 
 
 def errors_of(release: str, qualified: str, known: Validate | None) -> Validate | None:
-    """The validation of a kind in a release: the first one's, and what later ones added."""
+    """Return the validation of a kind in a release: the first one's, and what later ones added."""
     since, more = _FAULTS.get(qualified, ("", None))
     if more is None or minor(release) < minor(since):
         return known
@@ -188,7 +189,7 @@ ChangeErrors = Callable[[Object, Object, str], list[FieldError]]
 
 
 def change_errors_of(release: str, qualified: str, known: ChangeErrors | None) -> ChangeErrors | None:
-    """The same of an update, for a kind that judges updates by itself."""
+    """Return the same of an update, for a kind that judges updates by itself."""
     since, more = _FAULTS.get(qualified, ("", None))
     if known is None or more is None or minor(release) < minor(since):
         return known
@@ -200,7 +201,7 @@ _HANDLES = '{"Driver":{},"Pool":{},"Device":{},"ShareID":{}}'
 
 
 def status_errors_of(release: str, qualified: str, known: StatusErrors | None) -> StatusErrors | None:
-    """How a status is judged in a release: since 1.36 upstream prints what a claim's devices are called."""
+    """Return how a status is judged in a release: since 1.36 upstream prints what a claim's devices are called."""
     if qualified != "resourceclaims.resource.k8s.io" or known is None or minor(release) < minor("1.36"):
         return known
 

@@ -180,7 +180,7 @@ def _findings(store: Store, name: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _left(store: Store, name: str) -> tuple[Counter[str], Counter[str]]:
-    """How many objects are left of each resource, and with each finalizer."""
+    """Return how many objects are left of each resource, and with each finalizer."""
     resources: Counter[str] = Counter()
     finalizers: Counter[str] = Counter()
     counted: set[tuple[str, str]] = set()

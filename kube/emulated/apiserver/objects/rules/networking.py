@@ -324,7 +324,7 @@ CLASSES = Rules(
 
 
 def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
-    """Of ranges that are written in an old way."""
+    """Return the warnings of ranges that are written in an old way."""
     found: list[str] = []
     for name, side in (("ingress", "from"), ("egress", "to")):
         for index, rule in enumerate(items(policy["spec"], name)):

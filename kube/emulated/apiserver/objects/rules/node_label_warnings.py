@@ -20,14 +20,14 @@ OLD_NODE_LABELS: Mapping[str, str] = {
 
 
 def key_warnings(keys: Iterable[str], path: str) -> Iterator[str]:
-    """Of the keys of a map of node labels; ``path`` may name the key (``{key}``)."""
+    """Yield the warnings of the keys of a map of node labels; ``path`` may name the key (``{key}``)."""
     for key in keys:
         if key in OLD_NODE_LABELS:
             yield f"{path.format(key=key)}: {OLD_NODE_LABELS[key]}"
 
 
 def node_term_warnings(term: Part, path: str, *, with_values: bool = False) -> Iterator[str]:
-    """Of a term of a node selector."""
+    """Yield the warnings of a term of a node selector."""
     for index, expression in enumerate(items(term, "matchExpressions")):
         here, key = f"{path}.matchExpressions[{index}]", expression.get("key", "")
         if key in OLD_NODE_LABELS:

@@ -37,7 +37,8 @@ _LISTS = ("initContainers", "containers", "ephemeralContainers")
 def annotation_errors(
     annotations: Annotations, spec: Spec, path: str, before: Annotations | None = None
 ) -> Iterator[FieldError]:
-    """Of a pod or a template; ``before``: those of the pod that is changed, whose wrong cost may stay wrong."""
+    """Yield the errors of a pod or a template; ``before``: those of the pod that is changed, whose wrong cost may stay
+    wrong."""
     if MIRROR in annotations and not spec.get("nodeName"):
         text = "must set spec.nodeName if mirror pod annotation is set"
         yield refusals.bad(f"{path}[{MIRROR}]", annotations[MIRROR], text)
@@ -60,7 +61,7 @@ def annotation_errors(
 
 
 def annotation_change_errors(new: Annotations, old: Annotations, path: str) -> Iterator[FieldError]:
-    """Those that a pod keeps as it was made with."""
+    """Yield those that a pod keeps as it was made with."""
     for key in old:
         if new.get(key) != old[key]:
             if key.startswith(APP_ARMOR):
@@ -114,7 +115,7 @@ def _mismatch(
 
 
 def _is_cost(annotations: Annotations) -> bool:
-    """Whether what a pod's deletion costs is a number, if it is given (GetDeletionCostFromPodAnnotations)."""
+    """Return whether what a pod's deletion costs is a number, if it is given (GetDeletionCostFromPodAnnotations)."""
     text = annotations.get(_COST)
     return text is None or (_COST_TEXT.fullmatch(text) is not None and -(2**31) <= int(text) < 2**31)
 

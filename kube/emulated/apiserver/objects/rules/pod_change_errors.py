@@ -31,7 +31,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_errors(pod: Object, before: Mapping[str, str] | None = None) -> list[FieldError]:
-    """What is wrong with a pod, new or changed; ``before``: the annotations of the one that is changed."""
+    """Return what is wrong with a pod, new or changed; ``before``: the annotations of the one that is changed."""
     spec = pod["spec"]
     found = [*annotation_errors(annotations_of(pod), spec, _ANNOTATIONS, before), *spec_errors(spec, "spec")]
     if not spec.get("serviceAccountName"):
@@ -48,7 +48,7 @@ def pod_errors(pod: Object, before: Mapping[str, str] | None = None) -> list[Fie
 
 
 def _space_errors(container: Spec, path: str) -> list[FieldError]:
-    """What is asked of pods but not of templates, whose images others may fill in."""
+    """Return what is asked of pods but not of templates, whose images others may fill in."""
     image = container.get("image", "")
     if image == image.strip():
         return []
@@ -56,7 +56,7 @@ def _space_errors(container: Spec, path: str) -> list[FieldError]:
 
 
 def pod_change_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with the change of a pod's spec."""
+    """Return what is wrong with the change of a pod's spec."""
     spec, before, found = new["spec"], old["spec"], list[FieldError]()
     for name in _CHANGED_LISTS:
         if len(items(spec, name)) != len(items(before, name)):
@@ -76,7 +76,7 @@ def pod_change_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def subresource_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """What is wrong with a change by PUT or PATCH of the pod, or of one of its subresources."""
+    """Return what is wrong with a change by PUT or PATCH of the pod, or of one of its subresources."""
     after, before = annotations_of(new), annotations_of(old)
     own = pod_errors(new, before)
     if subresource == "resize":
@@ -197,7 +197,7 @@ def _only_adds(term: Spec, known: Spec) -> bool:
 
 
 def _term_shown(term: Spec) -> dict[str, Any]:
-    """As Go prints its own struct."""
+    """Return them as Go prints its own struct."""
 
     def requirement(each: Spec) -> dict[str, Any]:
         return {"Key": each.get("key", ""), "Operator": each.get("operator", ""), "Values": each.get("values")}

@@ -55,13 +55,13 @@ __all__ = ["BETWEEN_PORTS", "at_least_zero", "port_name_errors", "spec_errors", 
 
 
 def at_least_zero(path: str, value: Any) -> Iterator[FieldError]:
-    """A number, if given, may not be negative."""
+    """Yield a number, if given, may not be negative."""
     if isinstance(value, (int, float)) and value < 0:
         yield refusals.bad(path, value, NOT_NEGATIVE)
 
 
 def spec_errors(spec: Spec, path: str) -> list[FieldError]:
-    """All that is wrong with a pod spec."""
+    """Return all that is wrong with a pod spec."""
     return list(_spec_errors(spec, path))
 
 
@@ -88,7 +88,7 @@ def _spec_errors(spec: Spec, path: str) -> Iterator[FieldError]:
 
 
 def _volume_errors(volumes: Sequence[Spec], path: str) -> tuple[list[FieldError], dict[str, Spec]]:
-    """What is wrong with volumes, and those that can be mounted."""
+    """Return what is wrong with volumes, and those that can be mounted."""
     found: list[FieldError] = []
     good: dict[str, Spec] = {}
     for index, volume in enumerate(volumes):
@@ -274,7 +274,7 @@ def _late_errors(spec: Spec, path: str) -> Iterator[FieldError]:  # noqa: C901
 
 
 def toleration_errors(toleration: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with a toleration."""
+    """Yield what is wrong with a toleration."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
@@ -298,7 +298,7 @@ def toleration_errors(toleration: Mapping[str, Any], path: str) -> Iterator[Fiel
 
 
 def taint_errors(taints: Sequence[Mapping[str, Any]], path: str) -> Iterator[FieldError]:
-    """What is wrong with a node's taints."""
+    """Yield what is wrong with a node's taints."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         here, effect = f"{path}[{index}]", taint.get("effect", "")

@@ -17,7 +17,7 @@ _PATH = "status.extendedResourceClaimStatus"
 
 
 def extended_claim_errors(status: Part, spec: Part) -> Iterator[FieldError]:
-    """Of the claim that stands for a pod's extended resources."""
+    """Yield the errors of the claim that stands for a pod's extended resources."""
     claim = status.get("extendedResourceClaimStatus")
     if claim is None:
         return
@@ -52,7 +52,7 @@ def _mapping_errors(mapping: Part, path: str, containers: Mapping[str, Part]) ->
 
 
 def health_errors(statuses: Sequence[Part], path: str, *, ephemeral: bool) -> Iterator[FieldError]:
-    """Of the health of devices in the statuses of containers."""
+    """Yield the errors of the health of devices in the statuses of containers."""
     for number, status in enumerate(statuses):
         here = f"{path}[{number}].allocatedResourcesStatus"
         resources = checks.items(status, "allocatedResourcesStatus")

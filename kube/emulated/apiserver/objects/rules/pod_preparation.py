@@ -32,12 +32,12 @@ def prepare(pod: Object) -> None:
 
 
 def armor_warnings(pod: Object) -> list[str]:
-    """Of annotations that no field says yet."""
+    """Return the warnings of annotations that no field says yet."""
     return [f"metadata.annotations[{key}]: {OLD_ARMOR}" for _, _, key in _old_profiles(pod)]
 
 
 def armor_of(annotation: str) -> dict[str, str] | None:
-    """The profile that an annotation of old names (ApparmorFieldForAnnotation)."""
+    """Return the profile that an annotation of old names (ApparmorFieldForAnnotation)."""
     kinds = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
     if annotation in kinds:
         return {"type": kinds[annotation]}

@@ -28,7 +28,7 @@ _ORDER = ("initContainers", "containers")
 
 
 def _requests_of(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As written: templates have no requests yet that follow from limits."""
+    """Return them as written: templates have no requests yet that follow from limits."""
     return (container.get("resources") or {}).get("requests") or {}
 
 
@@ -60,7 +60,7 @@ def default_pod_resources(spec: dict[str, Any]) -> None:  # noqa: C901
 
 
 def _together(spec: Spec, of: _Of) -> dict[str, str]:
-    """What the containers request, or are limited to, together."""
+    """Return what the containers request, or are limited to, together."""
     pod = {"spec": spec}
     first: dict[str, Any] = {}
     for container in (*containers_of(pod), *init_containers_of(pod)):
@@ -101,7 +101,7 @@ def _sums(holders: list[Spec], part: str) -> dict[str, Decimal]:
 
 
 def pod_resource_errors(spec: Spec, path: str) -> Iterator[FieldError]:
-    """What is wrong with the resources of a pod as a whole, which its containers share."""
+    """Yield what is wrong with the resources of a pod as a whole, which its containers share."""
     resources = spec["resources"]
     if part_of(spec, "os").get("name") == "windows":
         yield refusals.forbidden_field(path, "may not be set for a windows pod")
@@ -127,7 +127,7 @@ def pod_resource_errors(spec: Spec, path: str) -> Iterator[FieldError]:
 
 
 def unresizable(new: Object, old: Object) -> Iterator[FieldError]:
-    """Why a pod cannot be resized at all; nothing else is said then."""
+    """Yield why a pod cannot be resized at all; nothing else is said then."""
     spec, before = new["spec"], old["spec"]
     if any(part_of(part_of(each, "resources"), part) for each in (spec, before) for part in ("requests", "limits")):
         yield refusals.forbidden_field("[]", "pods with pod-level resources cannot be resized")
@@ -138,7 +138,7 @@ def unresizable(new: Object, old: Object) -> Iterator[FieldError]:
 
 
 def resize_errors(new: Object, old: Object) -> Iterator[FieldError]:
-    """What is wrong with a change by the subresource resize (ValidatePodResize, its second half)."""
+    """Yield what is wrong with a change by the subresource resize (ValidatePodResize, its second half)."""
     spec, before = new["spec"], old["spec"]
     found = list(_resize_errors(spec, old))
     yield from found
@@ -194,7 +194,7 @@ def _removal_errors(container: Spec, known: Spec, path: str) -> Iterator[FieldEr
 
 
 def _without_amounts(spec: Spec, before: Spec) -> dict[str, Any]:
-    """The spec with the amounts of before, where those may change."""
+    """Return the spec with the amounts of before, where those may change."""
     fixed: dict[str, Any] = dict(spec)
     for name in _LISTS:
         if items(spec, name):
@@ -206,7 +206,7 @@ def _without_amounts(spec: Spec, before: Spec) -> dict[str, Any]:
 
 
 def _with_amounts_of(container: Spec, known: Spec) -> dict[str, Any]:
-    """The container with the cpu and memory of another; what that has nothing of is dropped, claims with it
+    """Return the container with the cpu and memory of another; what that has nothing of is dropped, claims with it
     (dropCPUMemoryResourcesFromContainer)."""
     kept: dict[str, Any] = {}
     for part, of in (("limits", limits_of), ("requests", _requests_of)):

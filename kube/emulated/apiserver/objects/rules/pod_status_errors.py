@@ -20,7 +20,7 @@ _NO_COUNT = "must be a non-negative integer"
 
 
 def pod_status_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a pod's status, of which an old one tells what may stay."""
+    """Return what is wrong with a pod's status, of which an old one tells what may stay."""
     return list(_status_errors(part_of(new, "status"), part_of(old, "status"), new["spec"]))
 
 
@@ -59,7 +59,7 @@ def _condition_errors(conditions: Sequence[Part]) -> Iterator[FieldError]:
 
 
 def _transition_errors(given: Sequence[Part], before: Sequence[Part], name: str, spec: Part) -> Iterator[FieldError]:
-    """A container that has ended stays so, unless the pod's policy starts it again."""
+    """Yield a container that has ended stays so, unless the pod's policy starts it again."""
     ended_again = {status.get("name", ""): status for status in given if status}
     for index, old in enumerate(before):
         ended = part_of(old, "state").get("terminated")

@@ -125,7 +125,7 @@ _LONGEST_SIGNER = 2 * _LONGEST_DOMAIN + 63 + 2
 
 
 def signer_errors(signer: str, path: str) -> Iterator[FieldError]:
-    """The name of a signer: a domain and a path (ValidateSignerName)."""
+    """Yield the name of a signer: a domain and a path (ValidateSignerName)."""
     if not signer:
         yield refusals.required(path)
         return
@@ -145,7 +145,7 @@ def signer_errors(signer: str, path: str) -> Iterator[FieldError]:
 
 
 def _part_errors(path: str, part: str, texts: Callable[[str], list[str]]) -> Iterator[FieldError]:
-    """What is wrong with the first wrong one of the labels of a part."""
+    """Yield what is wrong with the first wrong one of the labels of a part."""
     wrong = next((label for label in part.split(".") if texts(label)), None)
     if wrong is not None:
         for text in texts(wrong):

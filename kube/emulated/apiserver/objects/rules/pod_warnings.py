@@ -35,7 +35,7 @@ _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(pod: Part, path: str = "") -> list[str]:
-    """The warnings of a pod or of a template at a path, in upstream's order."""
+    """Return the warnings of a pod or of a template at a path, in upstream's order."""
     spec, meta = part_of(pod, "spec"), part_of(part_of(pod, "metadata"), "annotations")
     here, prefix = f"{path}.spec".lstrip("."), f"{path}." if path else ""
     return [
@@ -56,7 +56,7 @@ def pod_warnings(pod: Part, path: str = "") -> list[str]:
 
 
 def hostname_warnings(obj: Object, used: str = "Pod names and hostnames") -> list[str]:
-    """Of a name that is no label, where pods are named by it."""
+    """Return the warnings of a name that is no label, where pods are named by it."""
     if not (texts := names.label_texts(obj["metadata"]["name"])):
         return []
     text = f"this is used in {used}, which can result in surprising behavior; a DNS label is recommended"
@@ -189,7 +189,7 @@ def _container_warnings(spec: Part, path: str, annotations: Part, prefix: str) -
 
 
 def _port_shown(port: Part) -> str:
-    """As Go prints the struct."""
+    """Return it as Go prints the struct."""
     parts: tuple[tuple[str, str, str | int], ...] = (
         ("Name", "name", ""),
         ("HostPort", "hostPort", 0),

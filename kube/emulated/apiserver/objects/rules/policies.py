@@ -97,7 +97,7 @@ def _policy_errors(policy: Object) -> list[FieldError]:
 
 
 def _kind_errors(kind: Spec, path: str) -> Iterator[FieldError]:
-    """What is wrong with the kind of parameters."""
+    """Yield what is wrong with the kind of parameters."""
     version, name = kind.get("apiVersion") or "", kind.get("kind") or ""
     group, _, plain = version.rpartition("/") if version != "/" else ("", "", "")
     if not version:
@@ -181,7 +181,7 @@ def _annotation_errors(policy: Object, known: Mapping[str, Type]) -> Iterator[Fi
 
 
 def condition_errors(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterator[FieldError]:
-    """What is wrong with conditions in CEL."""
+    """Yield what is wrong with conditions in CEL."""
     conditions, seen = spec.get("matchConditions") or (), set()
     if len(conditions) > _MOST_CONDITIONS:
         text = f"must have at most {_MOST_CONDITIONS} items"
@@ -200,7 +200,7 @@ def condition_errors(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterat
 
 
 def choice_errors(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[FieldError]:
-    """One of several, if it is said."""
+    """Yield one of several, if it is said."""
     if value is not None and value not in allowed:
         yield unsupported(path, value, allowed)
 
@@ -224,7 +224,7 @@ def _named_errors(given: Sequence[str], path: str) -> Iterator[FieldError]:
 
 
 def rule_errors(rule: Spec, path: str) -> Iterator[FieldError]:
-    """What is wrong with what a rule matches."""
+    """Yield what is wrong with what a rule matches."""
     operations = rule.get("operations") or []
     if not operations:
         yield required(f"{path}.operations")

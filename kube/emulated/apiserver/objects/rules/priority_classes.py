@@ -27,7 +27,7 @@ def _validate(priority_class: Object) -> list[FieldError]:
 
 
 def _unknown(name: str, value: int, *, is_default: bool) -> str:
-    """Why it is not one of the system's classes; "" when it is one."""
+    """Return why it is not one of the system's classes; "" when it is one."""
     if name not in SYSTEM:
         return f"{name} is not a known system priority class"
     if value != SYSTEM[name]:
@@ -36,7 +36,7 @@ def _unknown(name: str, value: int, *, is_default: bool) -> str:
 
 
 def preemption_errors(policy: str | None, path: str) -> list[FieldError]:
-    """What is wrong with a preemption policy, if one is given."""
+    """Return what is wrong with a preemption policy, if one is given."""
     if policy is None:
         return []
     return checks.option(path, policy, PREEMPTION_POLICIES) if policy else [refusals.required(path)]

@@ -68,7 +68,7 @@ _OF_PODS = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "
 
 
 def _fits(scope: str, name: str) -> bool:
-    """Whether a scope can hold of what is counted under that name."""
+    """Return whether a scope can hold of what is counted under that name."""
     if not _is_limited(name):
         return True
     if scope in _OF_PODS:

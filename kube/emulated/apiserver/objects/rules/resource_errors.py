@@ -27,7 +27,7 @@ _NO_SIZE = "Limit must be set for non overcommitable resources"
 
 @lru_cache(maxsize=_NAMES_KNOWN)
 def is_extended(name: str) -> bool:
-    """Whether a resource is an extended one, like ``nvidia.com/gpu``."""
+    """Return whether a resource is an extended one, like ``nvidia.com/gpu``."""
     return not _is_native(name) and not name.startswith("requests.") and not names.qualified_texts(f"requests.{name}")
 
 
@@ -38,7 +38,7 @@ _COUNTED = (
 
 
 def quantity_errors(name: str, amount: str, path: str) -> list[FieldError]:
-    """What is wrong with the amount of a resource (ValidateResourceQuantityValue)."""
+    """Return what is wrong with the amount of a resource (ValidateResourceQuantityValue)."""
     found = checks.amount_not_negative(path, amount)
     if (name in _COUNTED or is_extended(name)) and milli(amount) % 1000:
         found.append(refusals.bad(path, amount, "must be an integer"))
@@ -46,7 +46,7 @@ def quantity_errors(name: str, amount: str, path: str) -> list[FieldError]:
 
 
 def plain_resource_name_errors(name: str, path: str) -> list[FieldError]:
-    """What is wrong with the name of a resource, wherever it stands."""
+    """Return what is wrong with the name of a resource, wherever it stands."""
     found = names.qualified_errors(path, name)
     standard = name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
     if not found and "/" not in name and not standard:
@@ -55,7 +55,7 @@ def plain_resource_name_errors(name: str, path: str) -> list[FieldError]:
 
 
 def resource_name_errors(name: str, path: str) -> list[FieldError]:
-    """What is wrong with the name of a container's resource."""
+    """Return what is wrong with the name of a container's resource."""
     found = plain_resource_name_errors(name, path)
     if "/" not in name:
         if name not in _NATIVE and not name.startswith(HUGE_PAGES):
@@ -70,7 +70,7 @@ def _is_native(name: str) -> bool:
 
 
 def pod_resource_name_errors(name: str, path: str) -> list[FieldError]:
-    """What is wrong with the name of a resource that a pod asks for as a whole."""
+    """Return what is wrong with the name of a resource that a pod asks for as a whole."""
     found = plain_resource_name_errors(name, path)
     if not found and name not in _OF_PODS and not name.startswith(HUGE_PAGES):
         found.append(refusals.unsupported(path, name, (*_OF_PODS[:1], HUGE_PAGES, *_OF_PODS[1:])))
@@ -84,7 +84,7 @@ def resource_errors(
     *,
     check_name: Callable[[str, str], list[FieldError]] = resource_name_errors,
 ) -> list[FieldError]:
-    """What is wrong with a container's limits and requests (validateResourceRequirements)."""
+    """Return what is wrong with a container's limits and requests (validateResourceRequirements)."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     found: list[FieldError] = []
     for name, amount in limits.items():
@@ -136,5 +136,5 @@ def _claim_errors(claims: Any, path: str, known: Collection[str]) -> Iterator[Fi
 
 
 def overhead_errors(overhead: Mapping[str, str], path: str) -> list[FieldError]:
-    """What a pod takes beside its containers."""
+    """Return what a pod takes beside its containers."""
     return resource_errors({"limits": overhead}, path)

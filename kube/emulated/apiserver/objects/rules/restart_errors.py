@@ -18,8 +18,8 @@ _MOST_RULES, _MOST_CODES = 20, 255
 
 
 def restart_errors(container: Part, path: str, *, initial: bool) -> Iterator[FieldError]:
-    """Of the policy of a container that is no sidecar's, and of the rules beside it; of an ``initial`` one the rules
-    are looked at where there is a policy."""
+    """Yield the errors of the policy of a container that is no sidecar's, and of the rules beside it; of an ``initial``
+    one the rules are looked at where there is a policy."""
     policy, rules = container.get("restartPolicy"), checks.items(container, "restartPolicyRules")
     if policy is None:
         if rules:
@@ -46,7 +46,7 @@ def _rule_errors(rule: Part, path: str) -> Iterator[FieldError]:
 
 
 def file_key_errors(reference: Part, path: str) -> Iterator[FieldError]:
-    """Of a variable that comes from a file of a volume."""
+    """Yield the errors of a variable that comes from a file of a volume."""
     for name in ("key", "volumeName", "path"):
         if not reference.get(name):
             yield refusals.required(f"{path}.{name}")
@@ -57,7 +57,7 @@ def file_key_errors(reference: Part, path: str) -> Iterator[FieldError]:
 
 
 def file_volume_errors(containers: Sequence[Part], path: str, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
-    """Of the volumes that variables of these containers name: there must be such a one."""
+    """Yield the errors of the volumes that variables of these containers name: there must be such a one."""
     for number, container in enumerate(containers):
         for index, variable in enumerate(checks.items(container, "env")):
             reference = (variable.get("valueFrom") or {}).get("fileKeyRef")

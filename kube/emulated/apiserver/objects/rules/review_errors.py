@@ -13,7 +13,7 @@ _RESOURCE, _PATH = "spec.resourceAttributes", "spec.nonResourceAttributes"
 
 
 def access_errors(spec: Part, *, user: bool, space: str | None) -> Iterator[FieldError]:
-    """What is wrong with the question; ``user``: it names one; ``space``: the namespace that it may be about."""
+    """Yield what is wrong with the question; ``user``: it names one; ``space``: the namespace that it may be about."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         text = "cannot be specified in combination with resourceAttributes"

@@ -31,7 +31,7 @@ def _id_errors(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def container_security_errors(context: Part | None, path: str, *, host_users: bool) -> Iterator[FieldError]:
-    """What is wrong with a container's context (ValidateSecurityContext)."""
+    """Yield what is wrong with a container's context (ValidateSecurityContext)."""
     if context is None:
         return
     if context.get("privileged"):
@@ -57,7 +57,7 @@ def container_security_errors(context: Part | None, path: str, *, host_users: bo
 
 
 def pod_security_errors(spec: Part, path: str) -> Iterator[FieldError]:
-    """What is wrong with a pod's context (validatePodSpecSecurityContext)."""
+    """Yield what is wrong with a pod's context (validatePodSpecSecurityContext)."""
     context, here = spec.get("securityContext") or {}, f"{path}.securityContext"
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         yield from _id_errors(context.get(name), f"{here}.{name}")
@@ -85,7 +85,7 @@ _WINDOWS = "cannot be set for a windows pod"
 
 
 def linux_errors(spec: Part, path: str) -> Iterator[FieldError]:
-    """What a pod that says that it is one of Linux may not ask for."""
+    """Yield what a pod that says that it is one of Linux may not ask for."""
     places = [(spec, path)]
     for name in ("initContainers", "containers", "ephemeralContainers"):
         places += [(each, f"{path}.{name}[{index}]") for index, each in enumerate(items(spec, name))]
@@ -108,7 +108,7 @@ _FALSE_IS_NONE = ("hostPID", "hostIPC", "sysctls")
 
 
 def windows_pod_errors(spec: Part, path: str) -> Iterator[FieldError]:
-    """What a pod that says that it is one of Windows may not ask for (validateWindows)."""
+    """Yield what a pod that says that it is one of Windows may not ask for (validateWindows)."""
     context = spec.get("securityContext") or {}
     for name in _NOT_ON_WINDOWS:
         holder, here = (spec, path) if name in _OF_THE_SPEC else (context, f"{path}.securityContext")
@@ -210,7 +210,7 @@ def _app_armor_errors(profile: Part | None, path: str) -> Iterator[FieldError]:
 
 
 def windows_errors(options: Part | None, path: str) -> Iterator[FieldError]:
-    """What is wrong with the options of Windows' containers."""
+    """Yield what is wrong with the options of Windows' containers."""
     if options is None:
         return
     name, spec, user = (options.get(key) for key in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"))

@@ -92,7 +92,7 @@ def _look(store: Store, kind: Kind, api: Object) -> None:
 
 
 def unavailability(store: Store, backend: Mapping[str, Any]) -> dict[str, str] | None:
-    """Why a server cannot be asked, as far as that can be told without asking it; None where it can."""
+    """Return why a server cannot be asked, as far as that can be told without asking it; None where it can."""
     name, space, port = backend.get("name", ""), backend.get("namespace", ""), backend.get("port", 443)
     kind = store.kinds.find("", "v1", "services")
     service = store.find(kind, space, name) if kind is not None else None
@@ -115,7 +115,7 @@ def unavailability(store: Store, backend: Mapping[str, Any]) -> dict[str, str] |
 
 
 def slices_of(store: Store, namespace: str, name: str) -> list[Object]:
-    """The EndpointSlices of a Service."""
+    """Return the EndpointSlices of a Service."""
     kind = store.kinds.find("discovery.k8s.io", "v1", "endpointslices")
     found = store.shelf(kind).select(Selection(namespace)) if kind is not None else ()
     return [part for part in found if (part["metadata"].get("labels") or {}).get(_SERVICE_NAME) == name]

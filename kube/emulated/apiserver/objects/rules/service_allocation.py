@@ -96,7 +96,7 @@ def allocate(store: Store, kind: Kind, service: Object, *, dry_run: bool) -> lis
 
 
 def _unfit(address: str, taken: set[Any], *, dry_run: bool) -> str:
-    """Why it cannot have that address; "" when it can."""
+    """Return why it cannot have that address; "" when it can."""
     if address in taken:
         return "provided IP is already allocated"
     asked = addresses.parsed(address)

@@ -12,12 +12,12 @@ _ADDRESSES = (("clusterIP", "clusterIPs"), ("ipFamilies",), ("ipFamilyPolicy",))
 
 
 def is_reached(spec: Mapping[str, Any]) -> bool:
-    """Whether it can be reached from outside."""
+    """Return whether it can be reached from outside."""
     return spec.get("type") in OUTWARD or (spec.get("type") == "ClusterIP" and bool(items(spec, "externalIPs")))
 
 
 def is_checked(spec: Mapping[str, Any]) -> bool:
-    """Whether a port of its own answers for its health."""
+    """Return whether a port of its own answers for its health."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 

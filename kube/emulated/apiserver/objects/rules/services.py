@@ -67,7 +67,7 @@ def _allocate(store: Store, kind: Kind, service: Object, subresource: str, dry_r
 
 
 def family_errors(spec: Mapping[str, Any]) -> list[FieldError]:
-    """What a cluster of one family of addresses cannot do (initIPFamilyFields of the Service registry)."""
+    """Return what a cluster of one family of addresses cannot do (initIPFamilyFields of the Service registry)."""
     policy, path = spec.get("ipFamilyPolicy", "SingleStack"), "spec.ipFamilyPolicy"
     given, families = items(spec, "clusterIPs"), items(spec, "ipFamilies")
     if not given and spec.get("clusterIP"):
@@ -186,7 +186,7 @@ def _affinity_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 # Complex: upstream's order of errors, which clients see.
 def cluster_address_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:  # noqa: C901
-    """What is wrong with addresses of the cluster and their families."""
+    """Yield what is wrong with addresses of the cluster and their families."""
     if spec.get("type") == "ExternalName":
         return
     first, given, path = spec.get("clusterIP", ""), list(items(spec, "clusterIPs")), "spec.clusterIPs"
@@ -259,7 +259,7 @@ def _traffic_errors(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
 
 
 def _port_errors(port: Mapping[str, Any], path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
-    """What is wrong with one port (upstream validateServicePort); ``taken``: the names of those before it."""
+    """Yield what is wrong with one port (upstream validateServicePort); ``taken``: the names of those before it."""
     text = f"must be between 1 and {_LAST_PORT}, inclusive"
     yield from _name_errors(port.get("name", ""), f"{path}.name", taken, alone=alone)
     if not 0 < port["port"] <= _LAST_PORT:
@@ -289,7 +289,7 @@ def _name_errors(name: str, path: str, taken: set[str], *, alone: bool) -> Itera
 
 
 def _shown(protocol: str, port: int) -> dict[str, Any]:
-    """What of a port counts when it is compared, as Go prints it."""
+    """Return what of a port counts when it is compared, as Go prints it."""
     nothing = {"AppProtocol": None, "Port": port, "TargetPort": 0, "NodePort": 0}
     return {"Name": "", "Protocol": protocol, **nothing}
 
@@ -301,7 +301,7 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """What is wrong with a Service that is updated: what is fixed first, then all the rest."""
+    """Return what is wrong with a Service that is updated: what is fixed first, then all the rest."""
     if subresource:
         return []
     return [*_fixed_errors(new["spec"], old["spec"]), *_errors(new)]

@@ -57,22 +57,22 @@ def _collision_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def deployment_status_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a Deployment's."""
+    """Return what is wrong with a Deployment's."""
     return [*_count_errors(new, "DeploymentStatus"), *_collision_errors(new, old)]
 
 
 def replica_set_status_errors(new: Object, _: Object) -> list[FieldError]:
-    """What is wrong with a ReplicaSet's or a ReplicationController's."""
+    """Return what is wrong with a ReplicaSet's or a ReplicationController's."""
     return _count_errors(new, "ReplicaSetStatus")
 
 
 def stateful_set_status_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a StatefulSet's."""
+    """Return what is wrong with a StatefulSet's."""
     return [*_count_errors(new, "StatefulSetStatus"), *_collision_errors(new, old)]
 
 
 def daemon_set_status_errors(new: Object, old: Object) -> list[FieldError]:
-    """What is wrong with a DaemonSet's."""
+    """Return what is wrong with a DaemonSet's."""
     status, found = new.get("status") or {}, list[FieldError]()
     for name in _DAEMONS:
         found += checks.not_negative(f"status.{name}", status.get(name))
@@ -80,7 +80,7 @@ def daemon_set_status_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def policy_status_errors(new: Object, _: Object) -> list[FieldError]:
-    """What is wrong with that of an admission policy: what its types were checked for, and its conditions."""
+    """Return what is wrong with that of an admission policy: what its types were checked for, and its conditions."""
     status, found = new.get("status") or {}, list[FieldError]()
     for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
         path = f"status.typeChecking.expressionWarnings[{index}]"

@@ -68,7 +68,7 @@ def _class_errors(storage_class: Object) -> list[FieldError]:
 
 
 def _term_errors(term: Part, path: str) -> Iterator[FieldError]:
-    """A topology by labels (core validation, ValidateTopologySelectorTerm)."""
+    """Yield a topology by labels (core validation, ValidateTopologySelectorTerm)."""
     seen: set[str] = set()
     for index, expression in enumerate(items(term, "matchLabelExpressions")):
         here, key = f"{path}.matchLabelExpressions[{index}]", expression.get("key", "")
@@ -127,7 +127,7 @@ def _attachment_errors(attachment: Object) -> list[FieldError]:
 
 
 def _new_attachment_errors(attachment: Object) -> list[FieldError]:
-    """What is asked of a new one only, since older ones may be without it."""
+    """Return what is asked of a new one only, since older ones may be without it."""
     spec = checks.part_of(attachment, "spec")
     found = driver_name_errors(spec.get("attacher", ""), "spec.attacher")
     volume = checks.part_of(spec, "source").get("persistentVolumeName")
@@ -179,7 +179,7 @@ def _driver_errors(driver: Part, path: str, seen: set[str]) -> Iterator[FieldErr
 
 
 def compare_identities(new: Object, old: Object) -> list[FieldError]:
-    """What may not change of a node's drivers where their limits may (MutableCSINodeAllocatableCount)."""
+    """Return what may not change of a node's drivers where their limits may (MutableCSINodeAllocatableCount)."""
 
     def without_limits(node: Object) -> Object:
         drivers = [

@@ -32,34 +32,34 @@ _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
 
 
 def no_steps_back(path: str, text: str) -> Iterator[FieldError]:
-    """A path without ``..``."""
+    """Yield a path without ``..``."""
     if ".." in text.split("/"):
         yield refusals.bad(path, text, "must not contain '..'")
 
 
 def descending(path: str, text: str) -> Iterator[FieldError]:
-    """A relative path without ``..``."""
+    """Yield a relative path without ``..``."""
     if text.startswith("/"):
         yield refusals.bad(path, text, "must be a relative path")
     yield from no_steps_back(path, text)
 
 
 def unreserved(path: str, text: str) -> Iterator[FieldError]:
-    """A relative path that does not begin with two dots."""
+    """Yield a relative path that does not begin with two dots."""
     yield from descending(path, text)
     if text.startswith("..") and not text.startswith("../"):
         yield refusals.bad(path, text, "must not start with '..'")
 
 
 def mode_errors(part: Part, path: str, name: str) -> Iterator[FieldError]:
-    """A file's mode, if it is given."""
+    """Yield a file's mode, if it is given."""
     mode = part.get(name)
     if mode is not None and not 0 <= mode <= 0o777:
         yield refusals.bad(f"{path}.{name}", mode, _MODE_TEXT)
 
 
 def key_errors(part: Part, path: str) -> Iterator[FieldError]:
-    """The keys that are shown as files."""
+    """Yield the keys that are shown as files."""
     for index, item in enumerate(items(part, "items")):
         here = f"{path}.items[{index}]"
         yield from needed(item, here, "key", "path")
@@ -68,7 +68,7 @@ def key_errors(part: Part, path: str) -> Iterator[FieldError]:
 
 
 def host_path_errors(source: Part, path: str) -> Iterator[FieldError]:
-    """A path of the node."""
+    """Yield a path of the node."""
     if not source.get("path"):
         yield refusals.required(f"{path}.path")
         return
@@ -182,7 +182,7 @@ def _storage_os_errors(source: Part, path: str) -> Iterator[FieldError]:
 
 
 def driver_name_errors(name: str, path: str) -> list[FieldError]:
-    """The name of a CSI driver (ValidateCSIDriverName)."""
+    """Return the name of a CSI driver (ValidateCSIDriverName)."""
     found = [refusals.required(path)] if not name else []
     found += [checks.too_long(path, 63)] if len(name) > 63 else []
     texts = [text.partition(": ")[2] for text in (error.text for error in names.subdomain_errors(path, name.lower()))]
@@ -304,7 +304,7 @@ _OF_PODS: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {
 def pod_source_errors(
     volume: Part, path: str, others: Mapping[str, Callable[[Part, str], Iterator[FieldError]]]
 ) -> Iterator[FieldError]:
-    """The source of a pod's volume; ``others``: the checks of sources that need more than themselves."""
+    """Yield the source of a pod's volume; ``others``: the checks of sources that need more than themselves."""
     checked, given = {**_OF_PODS, **others}, [name for name in _POD_ORDER if volume.get(name) is not None]
     for index, name in enumerate(given):
         if index:
@@ -319,7 +319,7 @@ _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnc
 
 
 def access_mode_errors(modes: Any, path: str) -> Iterator[FieldError]:
-    """How volumes may be used."""
+    """Yield how volumes may be used."""
     for mode in modes:
         if mode not in _ACCESS_MODES:
             yield refusals.unsupported(path, mode, _ACCESS_MODES)
@@ -331,7 +331,7 @@ _INLINE = "in the context of inline volumes"
 
 
 def persistent_volume_spec_errors(spec: Part, path: str, *, inline: bool = False) -> Iterator[FieldError]:
-    """What is wrong with a persistent volume, or with one in an attachment (ValidatePersistentVolumeSpec)."""
+    """Yield what is wrong with a persistent volume, or with one in an attachment (ValidatePersistentVolumeSpec)."""
     if inline:
         for name in ("claimRef", "capacity"):
             if spec.get(name):

@@ -12,7 +12,7 @@ PlacedFile = tuple[str, str]
 
 
 def overlap_warnings(spec: Part) -> Iterator[str]:
-    """Of all volumes of a pod."""
+    """Yield the warnings of all volumes of a pod."""
     for volume in items(spec, "volumes"):
         for name, shown in _NAMED:
             part = volume.get(name)

@@ -32,7 +32,7 @@ class ParsedUrl(Struct, frozen=True):
 
 
 def url_errors(url: str, path: str) -> Iterator[FieldError]:
-    """What is wrong with the URL of a webhook."""
+    """Yield what is wrong with the URL of a webhook."""
     try:
         found = parsed(url)
     except UrlError as error:
@@ -52,7 +52,7 @@ def url_errors(url: str, path: str) -> Iterator[FieldError]:
 
 
 def service_errors(service: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """What is wrong with the service of a webhook."""
+    """Yield what is wrong with the service of a webhook."""
     # Upstream hands name and namespace over the wrong way round, so each is missed under the other's path.
     if not service.get("namespace"):
         yield refusals.required(f"{path}.name")
@@ -79,7 +79,7 @@ def service_errors(service: Mapping[str, Any], path: str) -> Iterator[FieldError
 
 
 def parsed(url: str) -> ParsedUrl:
-    """The parts of a URL.
+    """Return the parts of a URL.
 
     Raises ``UrlError`` in Go's words.
     """

@@ -26,7 +26,7 @@ UNMATCHED = "`selector` does not match template `labels`"
 
 
 def deployment_errors(deployment: Object) -> list[FieldError]:
-    """What is wrong with a Deployment."""
+    """Return what is wrong with a Deployment."""
     spec = deployment["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas")), *selection_errors(spec)]
     found += _strategy_errors(spec.get("strategy") or {})
@@ -39,14 +39,14 @@ def deployment_errors(deployment: Object) -> list[FieldError]:
 
 
 def replica_set_errors(replica_set: Object) -> list[FieldError]:
-    """What is wrong with a ReplicaSet."""
+    """Return what is wrong with a ReplicaSet."""
     spec = replica_set["spec"]
     found = [*at_least_zero("spec.replicas", spec.get("replicas"))]
     return [*found, *at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds")), *selection_errors(spec)]
 
 
 def replication_controller_errors(controller: Object) -> list[FieldError]:
-    """What is wrong with a ReplicationController."""
+    """Return what is wrong with a ReplicationController."""
     spec = controller["spec"]
     found = [*at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))]
     if not spec.get("selector"):
@@ -62,7 +62,7 @@ def replication_controller_errors(controller: Object) -> list[FieldError]:
 
 
 def daemon_set_errors(daemon_set: Object) -> list[FieldError]:
-    """What is wrong with a DaemonSet."""
+    """Return what is wrong with a DaemonSet."""
     spec, found = daemon_set["spec"], list[FieldError]()
     selector, template = spec.get("selector"), spec.get("template") or {}
     wrong = list(selector_errors(selector or {}, "spec.selector"))
@@ -104,14 +104,14 @@ def _daemon_strategy_errors(strategy: Mapping[str, Any], path: str) -> Iterator[
 
 
 def _amount(value: Any) -> int:
-    """A number, or the number of a share; 0 for what is neither."""
+    """Return a number, or the number of a share; 0 for what is neither."""
     if isinstance(value, str):
         return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
     return int(value or 0)
 
 
 def stateful_set_errors(stateful_set: Object) -> list[FieldError]:
-    """What is wrong with a StatefulSet."""
+    """Return what is wrong with a StatefulSet."""
     spec = stateful_set["spec"]
     return [*_stateful_errors(spec, items(spec, "volumeClaimTemplates"), spec.get("serviceName", ""))]
 
@@ -192,7 +192,7 @@ _STATEFUL_FIXED = (
 
 
 def stateful_set_change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
-    """What is wrong with a StatefulSet that is updated; what is fixed is not looked at once more."""
+    """Return what is wrong with a StatefulSet that is updated; what is fixed is not looked at once more."""
     if subresource:
         return []
     found = [*_stateful_errors(new["spec"], (), "")]
@@ -224,14 +224,14 @@ def selection_errors(
 
 
 def pod_template_errors(pod_template: Object) -> list[FieldError]:
-    """What is wrong with a PodTemplate."""
+    """Return what is wrong with a PodTemplate."""
     return [*template_errors(pod_template.get("template") or {}, "template", _ANY)]
 
 
 def template_errors(
     template: Mapping[str, Any], path: str, allowed: Sequence[str], *, of: str = "ReplicaSet"
 ) -> Iterator[FieldError]:
-    """A pod template, whose pods may be restarted only so."""
+    """Yield a pod template, whose pods may be restarted only so."""
     yield from _template_part_errors(template, path)
     yield from _lasting_errors(template, path, allowed, of)
 

@@ -175,14 +175,14 @@ def _is_annotated_anew(new: Object, old: Object) -> bool:
 
 
 def _warn(new: Object, old: Object | None) -> list[str]:
-    """Of the pods of a template, if they are new."""
+    """Return those of the pods of a template, if they are new."""
     path = "spec.template" if "spec" in new else "template"
     template = new["spec"].get("template") if "spec" in new else new.get("template")
     return pod_warnings(template or {}, path) if _is_new(new, old) else []
 
 
 def _warn_of_old(new: Object, old: Object | None) -> list[str]:
-    """Of an update of a ReplicationController upstream looks at the old template."""
+    """Return those of an update of a ReplicationController upstream looks at the old template."""
     if old is None:
         return _warn_of_name(new, old)
     return pod_warnings(old["spec"].get("template") or {}, "spec.template") if _is_new(new, old) else []

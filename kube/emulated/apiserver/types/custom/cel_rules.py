@@ -39,7 +39,7 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 
 
 def has_rules(schema: Schema) -> bool:
-    """Whether a schema or a part of it has rules."""
+    """Return whether a schema or a part of it has rules."""
     return _has_rules(_Same(schema))
 
 
@@ -135,7 +135,8 @@ class _Spot(Struct, frozen=True):
 
 
 def definition_errors(schema: Schema, path: str, *, spoilt: list[str], unchanged: bool) -> list[FieldError]:
-    """What is wrong with the rules of a schema at that path, but for parts with errors of their own (``spoilt``)."""
+    """Return what is wrong with the rules of a schema at that path, but for parts with errors of their own
+    (``spoilt``)."""
     if not any(part.get(_RULES) for part in internal.parts(schema)):
         return []
     total = _Total()
@@ -186,7 +187,7 @@ def _part_errors(
 
 
 def _multiplied(count: int | None, schema: Schema) -> int | None:
-    """How often what is below a part can be there."""
+    """Return how often what is below a part can be there."""
     if count is None:
         return None
     most: int | None = 1
@@ -280,12 +281,12 @@ class _Run(Struct):
 
 
 def object_errors(new: Any, old: Any, schema: Schema) -> list[FieldError]:
-    """What the rules have against an object; ``old`` is what it was, None for a new one."""
+    """Return what the rules have against an object; ``old`` is what it was, None for a new one."""
     return _errors(new, old, _checks_of(_Same(schema), True), "", ratchet=old if old is not None else UNRELATED)
 
 
 def default_errors(value: Any, schema: Schema, place: str) -> list[FieldError]:
-    """What the rules have against a default."""
+    """Return what the rules have against a default."""
     checks = _checks(schema)
     found = _errors(value, value, checks, place, ratchet=UNRELATED)
     return found or _errors(value, None, checks, place, ratchet=UNRELATED)
@@ -399,7 +400,7 @@ def _refusal(rule: _Rule, checks: _Checks, names: Mapping[str, Any], path: str) 
 
 
 def _message(rule: _Rule, names: Mapping[str, Any]) -> str:
-    """What the rule's own expression says, "" where it says nothing that can be shown."""
+    """Return what the rule's own expression says, "" where it says nothing that can be shown."""
     from mews.kube.cel.values import CelError
 
     if rule.message is None:

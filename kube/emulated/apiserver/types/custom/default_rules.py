@@ -23,7 +23,7 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 
 def default_errors(schema: Schema, path: str) -> list[FieldError]:
-    """What is wrong with the defaults below a schema."""
+    """Return what is wrong with the defaults below a schema."""
     root = {**schema, _EMBEDDED: True}
     return [*_walk(root, path, root, _whole, in_head=False)]
 

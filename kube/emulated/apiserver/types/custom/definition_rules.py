@@ -14,8 +14,8 @@ from mews.kube.emulated.apiserver.types.custom.definition_schemas import schema_
 def version_schema_errors(
     schema: Mapping[str, Any], path: str, *, unchanged: bool = False, above: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the schema at that path; ``unchanged`` when it was taken before, so that no cost is held
-    against it; ``above`` when something else is wrong with it already, which hides that it cannot be read."""
+    """Return what is wrong with the schema at that path; ``unchanged`` when it was taken before, so that no cost is
+    held against it; ``above`` when something else is wrong with it already, which hides that it cannot be read."""
     found: list[FieldError] = []
     unreadable = structural.unsupported(schema)
     if not unreadable:

@@ -33,7 +33,7 @@ class Place(Struct, frozen=True):
 
 
 def schema_errors(schema: Schema, path: str) -> list[FieldError]:
-    """What is wrong with the schema at that path."""
+    """Return what is wrong with the schema at that path."""
     return [*_errors(schema, path, Place(), is_root=True)]
 
 

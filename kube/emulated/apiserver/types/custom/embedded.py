@@ -65,7 +65,7 @@ def _mismatch(metadata: Any) -> str:
 
 
 def embedded_errors(value: Any, schema: Schema | None, path: str = "") -> Iterator[FieldError]:
-    """What is wrong with the heads of embedded resources."""
+    """Yield what is wrong with the heads of embedded resources."""
     if schema is None:
         return
     if isinstance(value, dict):

@@ -20,7 +20,7 @@ class FieldPathError(ValueError):
 
 
 def resolve(path: str, schema: Schema, *, arrays: bool = True) -> tuple[str, Schema]:
-    """The path as refusals write it, and the schema of what it points to.
+    """Return the path as refusals write it, and the schema of what it points to.
 
     Raises ``FieldPathError``.
     """

@@ -51,7 +51,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """What ``time.ParseDuration`` reads, or Scala's way to write one."""
+    """Return what ``time.ParseDuration`` reads, or Scala's way to write one."""
     if _GO_DURATION.fullmatch(text):
         return True
     return any(_is_unit(unit.lower()) for _, unit in _SCALA_DURATION.findall(text))
@@ -124,7 +124,7 @@ def _has_bad_escape(text: str) -> bool:
 
 
 def _is_email(text: str) -> bool:
-    """What ``mail.ParseAddress`` reads: an address, with a display name or without."""
+    """Return what ``mail.ParseAddress`` reads: an address, with a display name or without."""
     found = re.fullmatch(r"\s*(\"(?:[^\"\\]|\\.)*\"|[^<>@,;:\"()\[\]\\]*)\s*<([^<>]*)>\s*", text)
     address = found[2] if found else text.strip(" \t")
     if _EMAIL.fullmatch(address):
@@ -194,6 +194,6 @@ FORMATS: Mapping[str, Callable[[str], bool]] = {
 
 
 def known(name: str) -> str:
-    """The format's name as it is looked up, "" for one that is ignored."""
+    """Return the format's name as it is looked up, "" for one that is ignored."""
     plain = name.replace("-", "")
     return plain if plain in FORMATS else ""

@@ -18,7 +18,7 @@ def marshalled(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """A JSON text with what HTML would trip over escaped, as ``json.Marshal`` does."""
+    """Return a JSON text with what HTML would trip over escaped, as ``json.Marshal`` does."""
     for char, code in _ESCAPED.items():
         text = text.replace(char, code)
     return text
@@ -74,7 +74,7 @@ def number(value: float) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in a refusal: numbers and flags plain, texts quoted, null as a word, the rest as JSON."""
+    """Return a value in a refusal: numbers and flags plain, texts quoted, null as a word, the rest as JSON."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -101,5 +101,5 @@ def unsupported(path: str, value: Any, allowed: list[str] | tuple[str, ...]) -> 
 
 
 def struct_text(value: Any) -> str:
-    """A struct as ``json.Marshal`` writes it: its members in their order."""
+    """Return a struct as ``json.Marshal`` writes it: its members in their order."""
     return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -47,7 +47,7 @@ class Shared(Struct, frozen=True):
 
 
 def shared(versions: Sequence[Mapping[str, Any]]) -> Shared:
-    """What all the versions share."""
+    """Return what all the versions share."""
     return Shared(
         _alike(version.get("schema") for version in versions),
         _alike(version.get("subresources") for version in versions),
@@ -62,7 +62,7 @@ def _alike(values: Iterable[Any]) -> Any:
 
 
 def version_struct(version: Mapping[str, Any], common: Shared) -> dict[str, Any]:
-    """A version as Go prints it; what all versions share is told elsewhere."""
+    """Return a version as Go prints it; what all versions share is told elsewhere."""
     return {
         "Name": version.get("name", ""),
         "Served": bool(version.get("served")),
@@ -115,12 +115,12 @@ def _column(column: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rule_struct(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule as Go prints it."""
+    """Return a rule as Go prints it."""
     return {shown: rule.get(name, empty) for shown, name, empty in _RULE_FIELDS}
 
 
 def schema_struct(schema: Schema) -> dict[str, Any]:
-    """A schema as Go prints it."""
+    """Return a schema as Go prints it."""
     return {shown: _part(shown, schema.get(name, empty)) for shown, name, empty in _SCHEMA_FIELDS}
 
 
@@ -153,7 +153,7 @@ def _part(name: str, value: Any) -> Any:
 
 
 def parts(schema: Any) -> Iterator[Schema]:
-    """The schema and all schemas in it."""
+    """Yield the schema and all schemas in it."""
     if not isinstance(schema, Mapping):
         return
     yield schema

@@ -37,7 +37,7 @@ _NOT_IN_SPINE = ("id", "$schema", "$ref", "patternProperties", "dependencies", "
 
 
 def unsupported(schema: Schema) -> str:
-    """What keeps a schema from being read as a structural one at all, "" when nothing does."""
+    """Return what keeps a schema from being read as a structural one at all, "" when nothing does."""
     for word in _NOT_IN_SPINE:
         if schema.get(word) or (word == "additionalItems" and schema.get(word) is not None):
             return f"OpenAPIV3Schema '{word.lstrip('$') if word == '$schema' else word}' is not supported"
@@ -56,7 +56,7 @@ def unsupported(schema: Schema) -> str:
 
 
 def structural_errors(schema: Schema, path: str) -> list[FieldError]:
-    """What keeps the schema at that path from being structural, in alphabetical order."""
+    """Return what keeps the schema at that path from being structural, in alphabetical order."""
     found = [*_invariants(schema, _ROOT, path), *_complete(schema, schema, path, path)]
     return sorted(found, key=str)
 
@@ -101,7 +101,7 @@ def _type_errors(schema: Schema, type_: str, level: str, path: str) -> Iterator[
 
 
 def _head_errors(schema: Schema, level: str, path: str) -> Iterator[FieldError]:
-    """Of apiVersion, kind and metadata hardly anything may be said."""
+    """Yield the errors of apiVersion, kind and metadata hardly anything may be said."""
     properties, checked = _properties(schema), level == _ROOT or bool(schema.get(_EMBEDDED))
     for key in ("kind", "apiVersion"):
         if checked and key in properties and properties[key].get("type") != "string":

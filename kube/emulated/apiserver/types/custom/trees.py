@@ -19,7 +19,7 @@ ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 def below(schema: Schema | None, key: str) -> Schema | None:
-    """The schema of a member, None for one that no schema is known for."""
+    """Return the schema of a member, None for one that no schema is known for."""
     if schema is None:
         return None
     child = (schema.get("properties") or {}).get(key)
@@ -30,7 +30,7 @@ def below(schema: Schema | None, key: str) -> Schema | None:
 
 
 def item_of(schema: Schema | None) -> Schema | None:
-    """The schema of the items of a list."""
+    """Return the schema of the items of a list."""
     items = schema.get("items") if schema is not None else None
     return items if isinstance(items, Mapping) else None
 

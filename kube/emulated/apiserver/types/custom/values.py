@@ -41,7 +41,8 @@ class Verdict(Struct):
 
 
 def value_errors(value: Any, schema: Schema, path: str = "", *, old: Any = UNRELATED) -> list[FieldError]:
-    """What is wrong with a value whose field errors begin at ``path``; with ``old`` only what a change brings in."""
+    """Return what is wrong with a value whose field errors begin at ``path``; with ``old`` only what a change brings
+    in."""
     return [_placed(error, path) for error in _check(value, schema, "", old).errors.values()]
 
 
@@ -52,7 +53,7 @@ def _placed(error: FieldError, path: str) -> FieldError:
 
 
 def type_name(value: Any) -> str:
-    """A value's type as a schema names it."""
+    """Return a value's type as a schema names it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -116,7 +117,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def types_of(schema: Schema) -> tuple[str, ...]:
-    """The types that a schema allows."""
+    """Return the types that a schema allows."""
     if schema.get("x-kubernetes-int-or-string"):
         return ("integer", "string")
     return (schema["type"],) if schema.get("type") else ()
@@ -293,12 +294,12 @@ def _items_of(most: int) -> str:
 
 
 def list_key(item: Any, keys: list[str]) -> str:
-    """What an item of a list that is a map is known by."""
+    """Return what an item of a list that is a map is known by."""
     return json.dumps([item.get(key) for key in keys], sort_keys=True) if isinstance(item, dict) else ""
 
 
 def old_items(schema: Schema, old: Any) -> dict[str, Any]:
-    """The items of an old list by their key; empty for one that is no map."""
+    """Return the items of an old list by their key; empty for one that is no map."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if schema.get("x-kubernetes-list-type") != "map" or not keys or not isinstance(old, list):
         return {}

@@ -41,7 +41,7 @@ class Aggregator:
         self._checking = asyncio.create_task(self._checks.run())
 
     def api(self, parts: list[str]) -> RemoteApi | None:
-        """Whose a path is, split at its slashes; None: this server's own."""
+        """Return whose a path is, split at its slashes; None: this server's own."""
         openapi = parts[:2] == ["openapi", "v3"]
         parts = parts[2:] if openapi else parts
         if len(parts) < 3 or parts[0] != "apis" or (openapi and len(parts) > 3):
@@ -51,7 +51,7 @@ class Aggregator:
         return self._apis.get((parts[1], parts[2]))
 
     async def pass_on(self, request: web.BaseRequest, user: User, api: RemoteApi) -> web.StreamResponse:
-        """That server's answer."""
+        """Return that server's answer."""
         return await pass_on(self._client, request, user, api)
 
     async def stop(self) -> None:

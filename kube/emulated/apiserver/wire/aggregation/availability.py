@@ -133,7 +133,7 @@ class AvailabilityChecks:
         return None if obj is None else remote_api(obj)
 
     async def _answer(self, api: RemoteApi) -> str:
-        """Why none of its pods answers; "" where one does."""
+        """Return why none of its pods answers; "" where one does."""
         try:
             place = self._client.place(api)
         except UnresolvedError as error:

@@ -70,7 +70,8 @@ class RemoteDocuments:
         return media, json.loads(body) if status == _OK and media.startswith(_JSON) else None
 
     async def _resources(self, api: RemoteApi) -> list[Body]:
-        """Of one version: from aggregated discovery, where the server has that, else from the version's own."""
+        """Return those of one version: from aggregated discovery, where the server has that, else from the version's
+        own."""
         media, found = await self._json(api, "/apis", ",".join(_AGGREGATED))
         if found is not None and "APIGroupDiscoveryList" in media:
             return next((_resources_of(version) for version in _versions(found, api)), [])
@@ -152,7 +153,7 @@ class RemoteDocuments:
         return {**body, "paths": sorted({*body["paths"], *more})} if apis else body
 
     def swaggers(self) -> Iterator[Body]:
-        """The parts of OpenAPI version 2."""
+        """Yield the parts of OpenAPI version 2."""
         for api in self._apis():
             known = self._of(api)
             if known is not None and known.swagger:
@@ -175,14 +176,14 @@ def _sorted(versions: list[Body], group: str, order: Priorities) -> list[Body]:
 
 
 def _joined(own: Body | None, more: Body, name: str, order: Priorities) -> Body:
-    """A group with the versions of both; the first is preferred."""
+    """Return a group with the versions of both; the first is preferred."""
     versions = {each["version"]: each for each in (*(own or {}).get("versions", ()), *more["versions"])}
     shown = _sorted(list(versions.values()), name, order)
     return {"name": name, "versions": shown, "preferredVersion": shown[0]}
 
 
 def _ordered(groups: Mapping[str, Body], order: Priorities) -> list[Body]:
-    """By the priority of the groups; those of one priority stay as they are (sort.SliceStable)."""
+    """Return them by the priority of the groups; those of one priority stay as they are (sort.SliceStable)."""
     return [groups[name] for name in sorted(groups, key=lambda name: -order.of_group(name))]
 
 
@@ -193,7 +194,7 @@ def _versions(document: Mapping[str, Any], api: RemoteApi) -> Iterator[Mapping[s
 
 
 def _resources_of(version: Mapping[str, Any]) -> list[Body]:
-    """With a kind for each, since old clients need one (kubernetes issue 118361)."""
+    """Return them with a kind for each, since old clients need one (kubernetes issue 118361)."""
     found = []
     for resource in version.get("resources") or ():
         whole = {**resource, "responseKind": resource.get("responseKind") or _NO_KIND}

@@ -41,7 +41,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def joined_swagger(document: Body, parts: list[Body]) -> Body:
-    """A document with the parts of others; a definition that it has already stays as it is."""
+    """Return a document with the parts of others; a definition that it has already stays as it is."""
     paths, definitions = dict(document["paths"]), dict(document["definitions"])
     for part in parts:
         paths |= part["paths"]

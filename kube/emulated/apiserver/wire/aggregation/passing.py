@@ -38,7 +38,7 @@ class _UpgradeError(Exception):
 
 
 async def pass_on(client: RemoteClient, request: web.BaseRequest, user: User, api: RemoteApi) -> web.StreamResponse:
-    """The server's answer; 503 in upstream's words where it gives none."""
+    """Return the server's answer; 503 in upstream's words where it gives none."""
     if not api.available:
         return text("service unavailable\n", _UNAVAILABLE)
     try:

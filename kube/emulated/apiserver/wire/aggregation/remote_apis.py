@@ -63,7 +63,7 @@ class ServerPlace(Struct, frozen=True):
 
 
 def remote_api(obj: Object) -> RemoteApi | None:
-    """What an APIService says of another server; None where this one answers."""
+    """Return what an APIService says of another server; None where this one answers."""
     spec = obj["spec"]
     backend: Mapping[str, Any] | None = spec.get("service")
     if backend is None or not spec.get("group"):
@@ -88,7 +88,7 @@ def _priorities(spec: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def remote_apis(store: Store) -> Iterator[RemoteApi]:
-    """All of them."""
+    """Yield all of them."""
     for obj in store.shelf(store.kinds.of(API_SERVICES)).select(EVERYTHING):
         found = remote_api(obj)
         if found is not None:
@@ -105,7 +105,7 @@ class Priorities:
             self._of[spec.get("group") or "", spec.get("version") or ""] = _priorities(spec)
 
     def of_group(self, group: str) -> int:
-        """The highest of its versions; that of a definition's where no APIService is there."""
+        """Return the highest of its versions; that of a definition's where no APIService is there."""
         found = [priorities[0] for (name, _), priorities in self._of.items() if name == group]
         return max(found, default=_OF_DEFINITIONS[0])
 
@@ -115,7 +115,7 @@ class Priorities:
 
 
 def place_of(store: Store, api: RemoteApi) -> ServerPlace:
-    """Where a server is, as upstream's resolver of ClusterIPs finds it (k8s.io/apiserver/pkg/util/proxy).
+    """Return where a server is, as upstream's resolver of ClusterIPs finds it (k8s.io/apiserver/pkg/util/proxy).
 
     Raises UnresolvedError.
     """

@@ -34,7 +34,7 @@ class UnreachedError(Exception):
 
 
 def identity_headers(user: User, given: Iterable[tuple[str, str]] = ()) -> CIMultiDict[str]:
-    """The ``given`` headers for that user and no other (client-go transport.SetAuthProxyHeaders)."""
+    """Return the ``given`` headers for that user and no other (client-go transport.SetAuthProxyHeaders)."""
     own = {"x-remote-user", "x-remote-uid", "x-remote-group", "authorization"}
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in given:
@@ -64,14 +64,15 @@ class RemoteClient:
         self._session: aiohttp.ClientSession | None = None
 
     def place(self, api: RemoteApi) -> ServerPlace:
-        """Where the server is.
+        """Return where the server is.
 
         Raises UnresolvedError.
         """
         return place_of(self._store, api)
 
     def context(self, api: RemoteApi, *, trusting: bool = False) -> ssl.SSLContext:
-        """How the server is known: by its ``caBundle``, else by what this machine trusts; ``trusting``: not at all.
+        """Return how the server is known: by its ``caBundle``, else by what this machine trusts; ``trusting``: not at
+        all.
 
         Raises ssl.SSLError for a bundle that is none.
         """
@@ -90,7 +91,7 @@ class RemoteClient:
         return self._contexts[key]
 
     def endpoint(self, place: ServerPlace) -> tuple[str, int]:
-        """One of the pods behind the server's Service.
+        """Return one of the pods behind the server's Service.
 
         Raises UnreachedError where there is none: kube-proxy refuses such connections.
         """
@@ -109,7 +110,7 @@ class RemoteClient:
         trusting: bool = False,
         endpoint: tuple[str, int] | None = None,
     ) -> aiohttp.ClientResponse:
-        """The answer, to be closed by the caller; ``path`` with its query, as it is written.
+        """Return the answer, to be closed by the caller; ``path`` with its query, as it is written.
 
         Raises UnresolvedError, UnreachedError, ssl.SSLError.
         """
@@ -158,7 +159,7 @@ class RemoteClient:
 
 
 def _as_written(url: str) -> Any:
-    """A URL whose escapes stay as they are: of aiohttp's own type."""
+    """Return a URL whose escapes stay as they are: of aiohttp's own type."""
     return aiohttp.client.URL(url, encoded=True)  # type: ignore[attr-defined]
 
 

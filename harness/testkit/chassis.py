@@ -103,7 +103,7 @@ class Chassis:
             keep_journal(folder, "chassis", "chassis", lines)
 
     def texts(self) -> dict[str, str]:
-        """Return those of those, what is not of the journal: by file name."""
+        """Return the artefacts that are not of the journal, by file name."""
         return {
             "table.json": json.dumps(self.table(), indent=1) + "\n",
             "faults.json": json.dumps(self.faults(), indent=1) + "\n",

@@ -77,7 +77,7 @@ def acceptable(request: Request, path: str) -> None:
 
 
 def _weight(weights: Mapping[str, float], *names: str) -> float | None:
-    """Return that of the first of these names that a header has, the most particular being first."""
+    """Return the value of the first of these names that a header has, the most particular being first."""
     return next((weights[name] for name in names if name in weights), None)
 
 

@@ -1,6 +1,6 @@
 """``python -m tests.differential [AREA …]``: put the cases to both servers and print what differs.
 
-``--write-page`` writes docs/api-differences.md instead.
+``--write-page`` writes docs/api-differences.md instead, and ``--record`` the real server's answers.
 """
 
 # Prints its report.
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import sys
 
+from tests.differential import recorded
 from tests.differential.areas import ABOUT, AREAS, FILES
 from tests.differential.documentation import PAGE, page
 from tests.differential.known import KNOWN
 from tests.differential.report import difference, table
-from tests.differential.sides import compare, lacking
+from tests.differential.sides import compare, compare_settled, lacking
 
 
 def main(areas: list[str]) -> int:
@@ -24,6 +25,9 @@ def main(areas: list[str]) -> int:
         return 0
     if areas and areas[0] in ("-h", "--help"):
         print(f"{__doc__}\nAreas: {', '.join(AREAS)}")
+        return 0
+    if areas == ["--record"] and not lacking():
+        recorded.write(compare_settled(recorded.CASES, FILES, namespace="kubectl", known=KNOWN))
         return 0
     unknown_areas = [area for area in areas if area not in AREAS]
     if unknown_areas:

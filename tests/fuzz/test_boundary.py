@@ -42,7 +42,7 @@ def test_a_web_page_gets_nothing_from_any_face(faces):
         ):
             seed = face.seeds[0]
             status = exchange(face, Sent(seed.method, seed.target, {**seed.headers, **headers}, seed.body))
-            assert status == ("closed" if face.name == "kubelet without it" else "403"), face.name
+            assert status == "403", face.name
 
 
 def test_a_web_page_opens_no_websocket(faces):

@@ -25,7 +25,7 @@ _IDS = [f"{area}: {case.name}" for area, cases in AREAS.items() for case in case
 @cache
 def pairs() -> Sequence[Pair]:
     if lacking():
-        return compare_recorded(recorded.CASES, FILES, recorded.answers(), namespace="kubectl")
+        return compare_recorded(recorded.CASES, FILES, recorded.answers("areas"), namespace="kubectl")
     return compare_settled(AREAS, FILES, namespace="kubectl", known=KNOWN)
 
 
@@ -57,7 +57,7 @@ def test_nearly_all_answers_are_the_same_in_every_area() -> None:
 def test_what_is_written_down_is_what_the_real_server_answers() -> None:
     if why := lacking():
         pytest.skip(why)
-    there = recorded.answers()
+    there = recorded.answers("areas")
     assert [(pair.area, pair.case.name) for pair in pairs() if pair.area in recorded.CASES] == list(there)
     settled = [pair for pair in pairs() if pair.area in recorded.CASES and pair.same]
     changed = [pair.id for pair in settled if plain(pair.real) != there[pair.area, pair.case.name]]

@@ -6,10 +6,8 @@ import pytest
 
 from tests.differential.generated import writers
 from tests.differential.model import Answer
+from tests.differential.recorded import WRITER_SEEDS, pairs_of
 from tests.differential.report import difference
-from tests.differential.sides import compare, lacking
-
-_SEEDS = range(1000, 1030)
 
 
 def _compared(answer: Answer) -> Answer:
@@ -19,10 +17,8 @@ def _compared(answer: Answer) -> Answer:
 
 @pytest.mark.wall
 def test_several_managers_come_to_the_same_object_and_owners() -> None:
-    if why := lacking():
-        pytest.skip(why)
-    pairs = compare({"writers": writers.cases(_SEEDS)}, {}, namespace="default")
-    assert len(pairs) > 7 * len(_SEEDS)
+    pairs = pairs_of("writers", writers.cases(WRITER_SEEDS))
+    assert len(pairs) > 7 * len(WRITER_SEEDS)
     different = [pair for pair in pairs if _compared(pair.real) != _compared(pair.ours)]
     assert not different, f"{len(different)} of {len(pairs)}, first {different[0].id}\n{difference(different[0])}"
 

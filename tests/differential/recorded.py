@@ -28,7 +28,7 @@ FIELD_SEED, FIELD_CASES = 20, 2000
 
 
 def generated() -> Cases:
-    """Return the cases of generated suites, by name: those in which nothing hangs on the order of an answer's parts, or on
+    """Return the cases of generated suites, by name: those in which nothing hangs on the order of an answer, or on
     what the server showed before."""
     return {
         "fields": fields.cases(FIELD_SEED, FIELD_CASES),

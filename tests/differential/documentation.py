@@ -13,7 +13,8 @@ _HEAD = """\
 
 After reading this page you know how the embedded API server differs from Kubernetes 1.34, and how to repeat the
 comparison. `python -m tests.differential` sends about 2,300 requests and kubectl commands to both servers.
-`KUBEBUILDER_ASSETS` must name a folder with `etcd`, `kube-apiserver` and `kubectl`. Status, headers, bodies, output and
+`KUBEBUILDER_ASSETS` must name a folder with `etcd`, `kube-apiserver` and `kubectl`; `--record` writes down the real
+replies, with which tests compare ours elsewhere. Status, headers, bodies, output and
 exit codes are compared; uids, versions, times and addresses are ignored. `python -m tests.differential crds lists`
 compares only some areas: {areas}.
 

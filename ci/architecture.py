@@ -127,7 +127,15 @@ BOXES: Mapping[str, Box] = {
         Box(
             "hardware",
             "chassis, host, NVML, telemetry",
-            ("emulator.chassis", "emulator.host", "emulator.nvml", "emulator.telemetry", "emulator.clock"),
+            (
+                "emulator.chassis",
+                "emulator.hardware",
+                "emulator.host",
+                "emulator.inventory",
+                "emulator.nvml",
+                "emulator.telemetry",
+                "emulator.clock",
+            ),
             "emulator",
             1110,
             650,

@@ -59,7 +59,7 @@ def test_a_fault_is_killed_by_the_test_that_fails_and_lives_where_none_does(monk
         wrong = fault('name.partition(".")[2]', 'name.partition(".")[0]')
         killed = checkout.judge(ROOM, wrong, tests, reached, limit_s=120.0)
         assert killed.killer in {each.test for each in reached}
-        alike = fault('"""The second number', '"""A second number')
+        alike = fault('"""Return the second number', '"""Return a second number')
         lives = checkout.judge(ROOM, alike, tests[:2], tests[:3], limit_s=120.0)
         assert (lives.killer, lives.tests) == ("", 3)
         assert (checkout.folder / FILE).read_text(encoding="utf-8") == source

@@ -79,7 +79,8 @@ def _extra(extra: str) -> PartFinding:
 
 def _kernel(name: str, purpose: str, lacking: str) -> PartFinding:
     how = f"{lacking}; allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-    return PartFinding(name, purpose, "" if lacking else "user, mount and host name; process IDs and IPC are shared", how)
+    own = "user, mount and host name; process IDs and IPC are shared"
+    return PartFinding(name, purpose, "" if lacking else own, how)
 
 
 def _network() -> PartFinding:

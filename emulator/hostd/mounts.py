@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
+
+_DETACH = 2
+"""MNT_DETACH of umount2(2)."""
 
 
 def unmount(point: Path) -> None:
@@ -12,8 +17,10 @@ def unmount(point: Path) -> None:
     if not _is_mounted(point):
         return
     tool = shutil.which("fusermount3")
-    command = [tool, "-u", "-z", str(point)] if tool else ["umount", "-l", str(point)]
-    subprocess.run(command, capture_output=True, check=False)
+    if tool is not None:
+        subprocess.run([tool, "-u", "-z", str(point)], capture_output=True, check=False)
+    else:  # root needs no program, and may have none on its PATH
+        ctypes.CDLL(None).umount2(os.fsencode(point), _DETACH)
 
 
 def _is_mounted(point: Path) -> bool:

@@ -77,7 +77,7 @@ async def churn(kube: HttpKube, pid: int, lasts_s: float) -> tuple[list[float], 
 
 
 def slope_mib_per_min(sizes: list[float]) -> float:
-    """Return that of the line that fits sizes taken every half minute best; 0 for a single one."""
+    """Return the slope of the line that fits sizes taken every half minute best; 0 for a single one."""
     return linear_regression([_SAY_S / 60 * n for n in range(len(sizes))], sizes).slope if len(sizes) > 1 else 0.0
 
 

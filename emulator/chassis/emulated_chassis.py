@@ -264,7 +264,7 @@ class EmulatedChassis:
         self._writes.pop(operation.number, None)
 
     def _lose(self, operation: Operation) -> Operation:
-        """Return no answer, no effect: the management server is not there."""
+        """Return an operation without answer or effect: the management server is not there."""
         operation.settled, operation.applies, operation.outcome = True, False, OperationOutcome.DROPPED
         self._landed(operation)
         self._emit_finished(operation)

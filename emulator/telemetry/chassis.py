@@ -238,7 +238,7 @@ class ChassisTelemetry:
         return running != wanted
 
     def _counts(self, board: GpuTelemetry, host: str, counts: DriverCounts | None) -> bool:
-        """Return only the host that counts on a board can stop counting."""
+        """Only the host that counts on a board can stop counting."""
         if counts is None and self._counted.get(board.uuid) != host:
             return False
         before = board.counters, board.driver_session()

@@ -308,7 +308,7 @@ def _lost(number: int, reason: str) -> FuzzRound:
 
 
 def _joined(one: FuzzFinding, other: FuzzFinding) -> FuzzFinding:
-    """Return two problems of one world: the one whose line comes first is what it is called by."""
+    """Return two problems of one world as one, which is called by that whose line comes first."""
     first, second = sorted((one, other), key=lambda each: math.inf if each.problem.line is None else each.problem.line)
     also = (*first.also, second.problem, *second.also)
     return replace(first, also=also, worlds=min(one.worlds, other.worlds), shrunk=one.shrunk + other.shrunk)

@@ -96,7 +96,7 @@ def suspended(status: Status, job: TFJob, *, now_s: float) -> Status:
 
 
 def resumed(status: Status, job: TFJob, *, now_s: float) -> Status:
-    """Return no longer suspended."""
+    """Return the status of a job that is no longer suspended."""
     message = f"TFJob {job.name} is resumed."
     return with_condition(status, SUSPENDED, "TFJobResumed", message, now_s=now_s, value="False")
 

@@ -230,7 +230,7 @@ class DeviceShare:
     # Scores
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Return nothing to score for a pod without devices."""
+        """Skip pods without devices."""
         attempt: _Attempt | None = state.data.get(NAME)
         return SKIP if attempt is None or attempt.ask is None or attempt.plan is not None else SUCCESS
 

@@ -238,7 +238,7 @@ class KindCluster:
 
 
 def _free_name() -> str:
-    """Return this process' number tells clusters apart, but where several machines' or containers' processes share a
+    """This process' number tells clusters apart, but where several machines' or containers' processes share a
     Docker engine: what bears that name is not ours to be deleted."""
     taken, mine = call(["kind", "get", "clusters"]).split(), f"mews-{os.getpid()}"
     name, number = mine, 1

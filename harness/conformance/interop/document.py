@@ -109,7 +109,7 @@ def _object(members: Mapping[str, Check]) -> Check:
 
 
 def _each(inner: Check) -> Check:
-    """Return any names, each with one of these."""
+    """Return a check of members with any names, each of which is one of these."""
 
     def check(place: ProfilePlace, value: Any) -> None:
         if not isinstance(value, dict):

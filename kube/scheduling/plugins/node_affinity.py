@@ -83,7 +83,7 @@ class NodeAffinity:
         return SUCCESS if matches(pod, node.labels, node.name) else NO_MATCH
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Return only for pods with preferences."""
+        """Skip pods without preferences."""
         return SUCCESS if _preferences(pod) else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:

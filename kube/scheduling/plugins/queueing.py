@@ -21,7 +21,7 @@ class SchedulingGates:
         return unresolvable(f"waiting for scheduling gates: [{' '.join(pod.gates)}]") if pod.gates else SUCCESS
 
     def wakes_on(self) -> Sequence[Wake]:
-        """Return only the pod's own change."""
+        """Wake a pod for its own change only."""
         return ()
 
 

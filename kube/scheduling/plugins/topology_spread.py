@@ -149,7 +149,7 @@ class PodTopologySpread:
         return SUCCESS
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Sequence[NodeInfo]) -> Status:
-        """Return only for pods with ScheduleAnyway constraints."""
+        """Skip pods without ScheduleAnyway constraints."""
         constraints = constraints_of(pod, "ScheduleAnyway") if pod.spread else ()
         if not constraints:
             return SKIP

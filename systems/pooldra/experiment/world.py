@@ -126,7 +126,7 @@ def _first_steps() -> list[dict[str, Any]]:
 
 
 def _quiet(pods: Sequence[Arrival]) -> tuple[float, list[dict[str, Any]]]:
-    """Return nothing to look at before then: the last pod cannot have ended."""
+    """Return when there is something to look at: before then the last pod cannot have ended."""
     return max(pod.at_s + pod.runs_s for pod in pods), []
 
 

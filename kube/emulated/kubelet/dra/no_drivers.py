@@ -15,7 +15,7 @@ class NoDrivers:
         return {}
 
     def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Return nothing ever changes."""
+        """Nothing ever changes."""
         return lambda: None
 
     def specs(self) -> Sequence[CdiSpec]:

@@ -110,7 +110,7 @@ def _link(folder: Path, path: str, target: Path) -> None:
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """Return no path leads out of the container's folder, whatever a specification says."""
+    """No path leads out of the container's folder, whatever a specification says."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "..")]
     return folder.joinpath(*parts)
 

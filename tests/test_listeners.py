@@ -1,6 +1,7 @@
 """Nothing listens that was not made by a factory of ``mews.listening``, and nothing listens unknown."""
 
 import ast
+import contextlib
 import json
 import os
 import re
@@ -117,15 +118,17 @@ def descendants(pid):
     return found
 
 
+def open_files(pid):
+    """What a process has open. A file that it closes meanwhile hides none of the others."""
+    with contextlib.suppress(OSError):
+        for path in list(Path(f"/proc/{pid}/fd").iterdir()):
+            with contextlib.suppress(OSError):
+                yield os.readlink(path)
+
+
 def open_sockets(pid):
     """Where the processes listen: ``127.0.0.1:PORT``, or the path of a unix socket."""
-    inodes = set()
-    for each in descendants(pid):
-        try:
-            links = [os.readlink(path) for path in Path(f"/proc/{each}/fd").iterdir()]
-        except OSError:
-            continue
-        inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    inodes = {link[8:-1] for each in descendants(pid) for link in open_files(each) if link.startswith("socket:[")}
     found = set()
     for table in ("tcp", "tcp6"):
         for row in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

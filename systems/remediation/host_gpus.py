@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -91,11 +92,10 @@ class HostGpus:
     async def _opened(self, pid: str) -> list[str]:
         folder = f"proc/{pid}/fd"
         targets = []
-        try:
+        with suppress(OSError):  # The process may have ended.
             for name in await self._files.names(folder):
-                targets.append(await self._files.target(f"{folder}/{name}"))
-        except OSError:
-            pass  # The process has ended, or closed the file.
+                with suppress(OSError):  # Only this file may have been closed: the others are still open.
+                    targets.append(await self._files.target(f"{folder}/{name}"))
         return targets
 
     async def _pod(self, pid: str) -> str:

@@ -42,9 +42,13 @@ def chassis(**more: Any) -> Mapping[str, Any]:
     return {**box, **more}
 
 
-def run(*components: str, options: Mapping[str, Any] | None = None, **more: Any) -> Run:
-    """The scenario with those components' public programs, and a chassis that they can speak to."""
+def run(*components: str, options: Mapping[str, Any] | None = None, patience: str | None = None, **more: Any) -> Run:
+    """The scenario with those components' public programs, and a chassis that they can speak to. ``patience``: how long
+    a step waits, where it is to end well: a minute is six seconds here, and a loaded machine may need more."""
     document = yaml.safe_load((FOLDER / "scenario.yaml").read_text(encoding="utf-8"))
+    for step in document["steps"]:
+        if patience and "wait" in step:
+            step["timeout"] = patience
     document["hardware"] = {"file": "demo", "chassis": [chassis(**more)]}
     document["stack"] = {"replace": {"kubecomp": {name: dict(public(name)) for name in components}}}
     document["stack"] |= {"kubecomp": dict(options)} if options else {}
@@ -59,7 +63,7 @@ def moved(ended: Run) -> Sequence[str]:
 
 @pytest.mark.parametrize("components", [(), (MANAGER,), (MANAGER, PLUGIN)], ids=lambda names: "+".join(names) or "ours")
 def test_a_pod_gets_free_devices_and_nobody_loses_one(components: Sequence[str]) -> None:
-    ended = run(*components)
+    ended = run(*components, patience="10m")
     assert ended.result.verdict == "passed", ended.result.report
     assert len(moved(ended)) == 2
     assert set(moved(ended)) <= {"000900", "000A00", "000B00", "000C00"}

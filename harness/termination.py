@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import select
 import signal
@@ -97,10 +98,25 @@ class TerminationGuard:
             lines = [f"{self._name}: {why}:", *(f"  {line}" for line in self._running())]
             terminal.err("\n".join(lines) + "\n")
             sys.stderr.flush()
+        self._stop_the_loop()
+        logging.disable()  # What other threads still do fails as folders go, which is nobody's business.
         try:
             self._clean_up()
         finally:
             os._exit(1)
+
+    def _stop_the_loop(self) -> None:
+        """Let the loop do nothing more: it would make anew what is about to go."""
+        stopped = threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            threading.Event().wait()
+
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # It is closed.
+                self._loop.call_soon_threadsafe(stop)
+                stopped.wait(_TURN_S)  # A loop that is blocked makes nothing, either.
 
     def _running(self) -> Iterator[str]:
         main, frames = self._blocked(), sys._current_frames()

@@ -42,7 +42,7 @@ def work_of(name: str, values: list[Any], most: int) -> int:
     if name == "replace" and len(values) > 2 and all(isinstance(value, str) for value in values[:3]):
         times = values[0].count(values[1]) if values[1] else len(values[0]) + 1
         return sum(sizes) + times * len(values[2]) // _CHARACTERS
-    if name == "join" and len(values) > 1 and isinstance(values[1], str):
+    if name == "join" and len(values) > 1 and isinstance(values[0], list) and isinstance(values[1], str):
         return sum(sizes) + len(values[0]) * len(values[1]) // _CHARACTERS
     return sum(sizes)
 

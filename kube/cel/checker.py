@@ -7,9 +7,21 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from mews.kube.cel import types
-from mews.kube.cel.literals import literal_error
+from mews.kube.cel.literals import literal_errors
 from mews.kube.cel.signatures import NAMES, Overload, functions
-from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
+from mews.kube.cel.syntax import (
+    CallNode,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    below,
+    qualified,
+)
 from mews.kube.cel.types import Bindings, Type
 from mews.kube.cel.values import UInt
 
@@ -18,6 +30,8 @@ _LITERALS: Mapping[type, Type] = {
     type(None): types.NULL,
 }  # fmt: skip
 _CONSTANTS = {name: Type("type", (type_,)) for name, type_ in NAMES.items() if type_.fields is None}
+_CONSTANTS["list"] = Type("type", (types.list_of(types.DYN),))
+_CONSTANTS["map"] = Type("type", (types.map_of(types.DYN, types.DYN),))
 _CONSTANTS |= {"google.protobuf.Timestamp": Type("type", (types.TIMESTAMP,))}
 _CONSTANTS |= {"google.protobuf.Duration": Type("type", (types.DURATION,))}
 _CONSTANTS |= {name: Type("type", (NAMES[key],)) for name, key in (("net.IP", "ip"), ("net.CIDR", "cidr"))}
@@ -48,9 +62,10 @@ def check(tree: Node, variables: Mapping[str, Type], messages: frozenset[str] = 
     found.types = {node: types.substituted(checker.bound, type_, loose=True) for node, type_ in found.types.items()}
     if not found.errors:
         calls = [node for node in found.types if isinstance(node, CallNode) and node.function == "format"]
-        free = {arg for call in calls for arg in call.args}
-        rest = [node for node in found.types if node not in free]
-        found.errors = [error for node in rest if (error := literal_error(node, found.types)) is not None]
+        free = {part for call in calls for part in below(call)}
+        found.errors = [
+            error for node in found.types for error in literal_errors(node, found.types, mixed=node in free)
+        ]
     return found
 
 
@@ -111,7 +126,8 @@ class _Checker:
         return types.BOOL if node.test else types.substituted(self.bound, result)
 
     def _field(self, node: Node, operand: Node, name: str, *, optional: bool = False) -> Type:
-        target = types.substituted(self.bound, self.visit(operand))
+        given = self.visit(operand)
+        target = types.substituted(self.bound, given)
         is_optional = target.name == "optional_type"
         if is_optional:
             target = target.params[0]
@@ -242,7 +258,8 @@ class _Checker:
         return types.map_of(keys or self._var(), values or self._var())
 
     def _fold(self, node: Fold) -> Type:
-        source = types.substituted(self.bound, self.visit(node.source))
+        given = self.visit(node.source)
+        source = types.substituted(self.bound, given)
         accu = self.visit(node.init)
         self._scopes.append({node.accu: accu})
         one, two = self._range(node, source)

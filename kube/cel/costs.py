@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from mews.kube.cel.call_costs import AUTHORIZATION_COST, SET_FACTORS
 from mews.kube.cel.checker import Checked
-from mews.kube.cel.evaluation import AUTHORIZATION_COST
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from mews.kube.cel.types import DYN, Type
 
@@ -382,6 +382,8 @@ def _library_price(  # noqa: C901
 ) -> tuple[Estimate, Estimate | None] | None:
     if name in _NOMINAL or overload == "cidr_ip":
         return _ONE, None
+    if name in SET_FACTORS and len(sizes) == 2:
+        return sizes[0].by(sizes[1]).scaled(SET_FACTORS[name]).plus(_ONE), None
     if name == "check":
         return Estimate(AUTHORIZATION_COST, AUTHORIZATION_COST), None
     if name == "url" and len(sizes) == 1:

@@ -2,81 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mews.kube.cel.budgets import PACE, SLICE, WORK_LIMIT, EvaluationPace, work_of
+from mews.kube.cel.budgets import PACE, SLICE
+from mews.kube.cel.call_costs import AUTHORIZATION_COST, call_cost
+from mews.kube.cel.frames import Constant, CostExceededError, Frame, Run, within
 from mews.kube.cel.functions import FUNCTIONS
-from mews.kube.cel.operators import NO_OVERLOAD
+from mews.kube.cel.loops import LIST_STEPS, LOOPS, rounds_of
+from mews.kube.cel.operators import contained, index
+from mews.kube.cel.overload_errors import GO_TYPES, NO_OVERLOAD, RefusedOperandError, no_overload
+from mews.kube.cel.regexes import PatternError, searcher
 from mews.kube.cel.syntax import CallNode, Fold, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, qualified
-from mews.kube.cel.values import NOTHING, CelError, Defaulting, SomeValue, TypeName
+from mews.kube.cel.values import NOTHING, CelError, Defaulting, SomeValue, TypeName, type_of
 
 COST_LIMIT = 1_000_000
 """The steps of one evaluation, as Kubernetes limits them."""
-AUTHORIZATION_COST = 350_000
-"""The steps of a look at what a user may do."""
 
 _NO_INDEX = "unsupported index type 'string' in list"
 _TYPES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "net.IP", "net.CIDR")
 
 
-class Frame:
-    """The variables of a run, and the steps that are left: of this slice, ``later`` of those to come, ``work`` of its
-    own (``kube/cel/budgets.py``)."""
-
-    __slots__ = ("later", "left", "names", "pace", "work")
-
-    def __init__(self, names: dict[str, Any], limit: int, pace: EvaluationPace | None = None) -> None:
-        self.names = names
-        self.pace = pace
-        self.left = limit if pace is None else min(limit, SLICE)
-        self.later = limit - self.left
-        self.work = WORK_LIMIT
-
-    def spend(self, steps: int) -> None:
-        """Count steps.
-
-        Raises ``CelError`` when none are left.
-        """
-        self.left -= steps
-        while self.left < 0:
-            if not self.later or self.pace is None:
-                raise CostExceededError(_EXCEEDED)
-            self.pace.go_on(SLICE)
-            more = min(self.later, SLICE)
-            self.left += more
-            self.later -= more
-
-    def toil(self, name: str, values: list[Any]) -> None:
-        """Count the work of a call before it is done.
-
-        Raises ``CelError`` when it is too much.
-        """
-        done = work_of(name, values, self.work)
-        self.work -= done
-        if self.work < 0:
-            raise CostExceededError(_EXCEEDED)
-        if self.pace is not None and done > SLICE:
-            self.pace.go_on(done // _WORK_PER_STEP)
-
-
-class CostExceededError(CelError):
-    """No steps are left."""
-
-
-Run = Callable[[Frame], Any]
-_WALKING = ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf")
-"""Functions of lists that Kubernetes charges by their length (apiserver, cel/library/cost.go)."""
-_EXCEEDED = "operation cancelled: actual cost limit exceeded"
-_WORK_PER_STEP = 10
-"""Members that are touched in the time of a step."""
+_CONVERSIONS = frozenset((
+    "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
+))  # fmt: skip
+"""Functions that are called at once where what they are given is a constant (cel-go's interpreter/decorators.go)."""
+_MAP_STEPS = 30
 
 
 class Program:
     """An expression ready to run."""
 
     def __init__(self, tree: Node) -> None:
-        self._run = _compiled(tree)
+        try:
+            self._run = _compiled(tree)
+        except CelError as error:  # A constant that cannot be converted: no run gets as far as anything else.
+            self._run = _failing(str(error))
 
     def evaluate(self, names: Mapping[str, Any], limit: int = COST_LIMIT) -> tuple[Any, int]:
         """Return the value under those variables, and the steps it took.
@@ -91,10 +52,16 @@ class Program:
         return value, limit - frame.left - frame.later
 
 
+def _failing(text: str) -> Run:
+    def run(frame: Frame) -> Any:
+        raise CelError(text)
+
+    return run
+
+
 def _compiled(node: Node) -> Run:
     if isinstance(node, Literal):
-        value = node.value
-        return lambda _: value
+        return Constant(node.value)
     if isinstance(node, Ident):
         return _name(node.name)
     if isinstance(node, Select):
@@ -116,8 +83,8 @@ def _name(name: str) -> Run:
     constant = TypeName(name) if name in _TYPES else None
 
     def run(frame: Frame) -> Any:
-        frame.spend(1)
         if name in frame.names:
+            frame.spend(1)
             return frame.names[name]
         if constant is not None:
             return constant
@@ -131,14 +98,16 @@ def _select(node: Select) -> Run:
     if whole in ("google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR") or whole.startswith(
         "kubernetes."
     ):
-        constant = TypeName(whole)
-        return lambda _: constant
+        return Constant(TypeName(whole))
+
+    steps = _qualifier_steps(node.operand)
 
     def run(frame: Frame) -> Any:
         value = operand(frame)
-        frame.spend(1)
         if node.test:
+            frame.spend(steps - 1)
             return _has(value, name)
+        frame.spend(steps - (value is NOTHING))
         if isinstance(value, SomeValue) or value is NOTHING:
             return _optional_member(value, name)
         if isinstance(value, dict):
@@ -172,51 +141,120 @@ def _call(node: CallNode) -> Run:
     if node.function in ("_&&_", "_||_"):
         return _logical(_compiled(node.args[0]), _compiled(node.args[1]), stop=node.function == "_||_")
     if node.function == "_?:_" or node.function == "_?_:_":
-        return _conditional(*(_compiled(arg) for arg in node.args))
+        return _conditional(_compiled(node.args[0]), _branch(node.args[1]), _branch(node.args[2]))
     if node.function == "_?._":
         operand, name = _compiled(node.args[0]), node.args[1]
         assert isinstance(name, Literal)
-        return lambda frame: _optional_member(operand(frame), str(name.value))
+        return _optional_select(operand, str(name.value), _qualifier_steps(node.args[0]))
+    if node.function in ("_[_]", "_[?_]"):
+        return _index(node)
     if node.function in ("or", "orValue") and node.target is not None:
         return _alternative(_compiled(node.target), _compiled(node.args[0]), unwrap=node.function == "orValue")
     nodes = [*([node.target] if node.target is not None else []), *node.args]
-    return _plain_call(node.function, [_compiled(one) for one in nodes])
+    return _plain_call(node.function, [_compiled(one) for one in nodes], is_member=node.target is not None)
 
 
-def _plain_call(name: str, args: list[Run]) -> Run:
-    function = FUNCTIONS.get(name)
-    if function is None:
-        raise CelError(f"unbound function: {name}()")
-
+def _optional_select(operand: Run, name: str, steps: int) -> Run:
     def run(frame: Frame) -> Any:
-        values = [arg(frame) for arg in args]
-        frame.spend(_cost(name, values))
-        frame.toil(name, values)
-        try:
-            return function(*values)
-        except (TypeError, AttributeError):
-            raise CelError(NO_OVERLOAD) from None
+        found = _optional_member(operand(frame), name)
+        frame.spend(steps - (found is NOTHING))
+        return found
 
     return run
 
 
-def _cost(name: str, values: list[Any]) -> int:
-    """Return what cel-go charges: the length of what is walked through, where a call walks."""
-    if name in ("matches", "find", "findAll") and all(isinstance(value, str) for value in values[:2]):
-        return max(1, (len(values[0]) // 10 + 1) * (len(values[1]) // 4 + 1))
-    if name == "check":
-        return AUTHORIZATION_COST
-    if name == "@in" and isinstance(values[1], list):
-        return len(values[1])
-    first = values[0] if values else None
-    if name in _WALKING and isinstance(first, list):
-        return _traversal(first[0]) * len(first) if first else 1
-    return len(first) // 10 + 1 if isinstance(first, (str, bytes)) else 1
+def _index(node: CallNode) -> Run:
+    target, key = _compiled(node.args[0]), _branch(node.args[1])
+    steps, optional = _qualifier_steps(node.args[0]), node.function == "_[?_]"
+
+    def run(frame: Frame) -> Any:
+        value = target(frame)
+        if value is NOTHING:
+            frame.spend(steps - 1)
+            return NOTHING
+        found = index(value, key(frame), optional=optional)
+        frame.spend(steps - (found is NOTHING))
+        return found
+
+    return run
 
 
-def _traversal(item: Any) -> int:
-    """Kubernetes' library/cost.go: what one member costs is that of the first."""
-    return len(item) // 10 + 1 if isinstance(item, (str, bytes)) else 1
+def _is_attribute(node: Node) -> bool:
+    """Return whether the steps of this are those of a name with qualifiers (cel-go's interpreter/attributes.go)."""
+    if isinstance(node, CallNode):
+        return node.function in ("_[_]", "_[?_]", "_?._", "_?_:_")
+    return isinstance(node, Ident) or (isinstance(node, Select) and not node.test)
+
+
+def _qualifier_steps(operand: Node) -> int:
+    """Return the steps of a field or an index of that; it becomes a name first where it is none."""
+    return 1 if _is_attribute(operand) else 2
+
+
+def _branch(node: Node) -> Run:
+    """Return what one side of a condition is; a name there costs its qualifiers only."""
+    run = _compiled(node)
+    is_type = isinstance(node, Ident) and node.name in _TYPES
+    if is_type or not _is_attribute(node) or isinstance(run, Constant):
+        return run
+    if isinstance(node, CallNode) and node.function == "_?_:_":
+        return run
+
+    def cheaper(frame: Frame) -> Any:
+        value = run(frame)
+        frame.spend(-1)
+        return value
+
+    return cheaper
+
+
+def _plain_call(name: str, args: list[Run], *, is_member: bool) -> Run:
+    priced = "" if name == "matches" and not is_member else name  # cel-go forgot the function of two arguments.
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise CelError(f"unbound function: {name}()")
+    if name in _CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
+        return Constant(function(args[0].value))
+    if name in ("matches", "find", "findAll") and len(args) > 1 and isinstance(args[1], Constant):
+        _check_pattern(args[1].value)
+    if name == "@in" and isinstance(args[1], Constant) and (found := _membership(args[0], args[1].value)) is not None:
+        return found
+
+    def run(frame: Frame) -> Any:
+        values = [arg(frame) for arg in args]
+        frame.toil(name, values)
+        if name == "check":  # Whoever is asked may have to ask others, so that the steps are counted before.
+            frame.spend(AUTHORIZATION_COST)
+            return function(*values)
+        try:
+            found = function(*values)
+        except (TypeError, AttributeError):
+            raise CelError(no_overload(name, values)) from None
+        except CelError as error:
+            if str(error) == NO_OVERLOAD and not isinstance(error, RefusedOperandError):
+                raise CelError(no_overload(name, values)) from None
+            raise
+        frame.spend(call_cost(priced, values, found))
+        return found
+
+    return run
+
+
+def _check_pattern(pattern: Any) -> None:
+    if isinstance(pattern, str):
+        try:
+            searcher(pattern)
+        except PatternError as error:
+            raise CelError(str(error)) from None
+
+
+def _membership(value: Run, members: Any) -> Run | None:
+    """Return a look into a set, which costs nothing; None where a member cannot be in one."""
+    if members == []:
+        return Constant(False)
+    if not isinstance(members, list) or not all(isinstance(each, (bool, int, float, str)) for each in members):
+        return None
+    return lambda frame: contained(value(frame), members)
 
 
 def _logical(one: Run, other: Run, *, stop: bool) -> Run:
@@ -258,16 +296,18 @@ def _alternative(one: Run, other: Run, *, unwrap: bool) -> Run:
         value = one(frame)
         if isinstance(value, SomeValue):
             return value.value if unwrap else value
-        return other(frame)
+        return other(frame) if value is NOTHING else value  # What is no optional is what it is.
 
     return run
 
 
 def _list(node: ListNode) -> Run:
     parts = [(_compiled(item), index in node.optional) for index, item in enumerate(node.items)]
+    if all(isinstance(part, Constant) for part, _ in parts):
+        return Constant([part.value for part, _ in parts if isinstance(part, Constant)])
 
     def run(frame: Frame) -> list[Any]:
-        frame.spend(10)
+        frame.spend(LIST_STEPS)
         found = []
         for part, optional in parts:
             value = part(frame)
@@ -281,7 +321,7 @@ def _list(node: ListNode) -> Run:
 
 
 def _map(node: MapNode) -> Run:
-    return _keyed([(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries], 30)
+    return _keyed([(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries], _MAP_STEPS)
 
 
 def _struct(node: StructNode) -> Run:
@@ -294,118 +334,45 @@ def _always(value: Any) -> Run:
 
 
 def _keyed(parts: Sequence[tuple[Run, Run, bool]], steps: int) -> Run:
-    """Return a map of keys and values; an optional value is there where it has one."""
+    """Return a map of keys and values; an optional value is there where it has one. A message's map is made each
+    time."""
+    if steps == _MAP_STEPS and all(isinstance(part, Constant) for key, value, _ in parts for part in (key, value)):
+        return Constant(_keyed_values(parts, Frame({}, 0)))
 
     def run(frame: Frame) -> dict[Any, Any]:
         frame.spend(steps)
-        found = {}
-        for key, value, optional in parts:
-            name, item = key(frame), value(frame)
-            if not optional:
-                found[name] = item
-            elif isinstance(item, SomeValue):
-                found[name] = item.value
-        return found
+        return _keyed_values(parts, frame)
 
     return run
+
+
+def _keyed_values(parts: Sequence[tuple[Run, Run, bool]], frame: Frame) -> dict[Any, Any]:
+    found = {}
+    for key, value, optional in parts:
+        name, item = key(frame), value(frame)
+        if isinstance(name, (list, dict)):
+            raise CelError("a list or a map cannot be a key")  # cel-go takes them; no rule in the field has any.
+        if not optional:
+            found[name] = item
+        elif isinstance(item, SomeValue):
+            found[name] = item.value
+    return found
 
 
 def _fold(node: Fold) -> Run:
     if node.macro == "bind":
         init, body = _compiled(node.init), _compiled(node.result)
-        return lambda frame: body(_within(frame, {node.accu: init(frame)}))
+        return lambda frame: body(within(frame, {node.accu: init(frame)}))
     source, args = _compiled(node.source), [_compiled(arg) for arg in node.args]
-    loops = {"all": _all, "exists": _exists, "exists_one": _exists_one, "map": _collected, "transformList": _collected}
-    loop = loops.get(node.macro, _mapped)
+    loop = LOOPS[node.macro]
 
     def run(frame: Frame) -> Any:
         values = source(frame)
         if not isinstance(values, (list, dict)):
-            raise CelError(NO_OVERLOAD)
-        return loop(node, _rounds(node, values, frame), args)
+            kind = GO_TYPES.get(type_of(values), type_of(values))
+            raise CelError(f"got '{kind}', expected iterable type")
+        found = loop(node, rounds_of(node, values, frame), args)
+        frame.spend(2 if node.macro == "exists_one" else 1)
+        return found
 
     return run
-
-
-def _within(frame: Frame, names: dict[str, Any]) -> Frame:
-    inner = _Inner({**frame.names, **names}, 0)
-    inner.outer = frame
-    return inner
-
-
-class _Inner(Frame):
-    """The variables of a loop; steps are counted outside."""
-
-    __slots__ = ("outer",)
-
-    outer: Frame
-
-    def spend(self, steps: int) -> None:
-        self.outer.spend(steps)
-
-    def toil(self, name: str, values: list[Any]) -> None:
-        self.outer.toil(name, values)
-
-
-def _rounds(node: Fold, values: Any, frame: Frame) -> Any:
-    inner = _within(frame, {})
-    for index, item in enumerate(values):
-        frame.spend(1)
-        if not node.var2:
-            inner.names[node.var] = item
-        elif isinstance(values, dict):
-            inner.names[node.var], inner.names[node.var2] = item, values[item]
-        else:
-            inner.names[node.var], inner.names[node.var2] = index, item
-        yield inner
-
-
-def _quantified(rounds: Any, test: Run, *, stop: bool) -> bool:
-    failure: CelError | None = None
-    for inner in rounds:
-        try:
-            value = test(inner)
-        except CostExceededError:
-            raise
-        except CelError as error:
-            failure = error
-            continue
-        if value is stop:
-            return bool(stop)
-        if value is not (not stop):
-            failure = CelError(NO_OVERLOAD)
-    if failure is not None:
-        raise failure
-    return not stop
-
-
-def _all(_: Fold, rounds: Any, args: list[Run]) -> bool:
-    return _quantified(rounds, args[0], stop=False)
-
-
-def _exists(_: Fold, rounds: Any, args: list[Run]) -> bool:
-    return _quantified(rounds, args[0], stop=True)
-
-
-def _exists_one(_: Fold, rounds: Any, args: list[Run]) -> bool:
-    return sum(_flag(args[0](inner)) for inner in rounds) == 1
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise CelError(NO_OVERLOAD)
-
-
-def _collected(_: Fold, rounds: Any, args: list[Run]) -> list[Any]:
-    return [args[1](inner) for inner in rounds if _flag(args[0](inner))]
-
-
-def _mapped(node: Fold, rounds: Any, args: list[Run]) -> dict[Any, Any]:
-    insert = FUNCTIONS["cel.@mapInsert"]
-    found: dict[Any, Any] = {}
-    for inner in rounds:
-        if _flag(args[0](inner)):
-            made = args[1](inner)
-            found = insert(found, inner.names[node.var], made) if node.macro == "transformMap" else insert(found, made)
-    return found

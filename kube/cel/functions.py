@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mews.kube.cel.formatting import formatted
-from mews.kube.cel.libraries import (
-    FORMAT_NAMES,
-    Address,
-    AddressBlock,
-    NamedFormat,
-    Quantity,
-    Semver,
-    Url,
-    named_format,
-)
-from mews.kube.cel.operators import NO_OVERLOAD, OPERATORS, Function, add, compare, shown
+from mews.kube.cel.libraries import Address, AddressBlock, Quantity
+from mews.kube.cel.named_formats import FORMAT_NAMES, NamedFormat, named_format
+from mews.kube.cel.operators import OPERATORS, Function, add, compare, shown
+from mews.kube.cel.overload_errors import ADDABLE, NO_OVERLOAD, ORDERED, RefusedOperandError
 from mews.kube.cel.regexes import PatternError, searcher
-from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, SomeValue, Timestamp, equal
+from mews.kube.cel.semver import Semver
+from mews.kube.cel.urls import Url
+from mews.kube.cel.values import NOTHING, CelError, Duration, Receiver, SomeValue, Timestamp, equal, type_of
 
 _MILLI, _NANO = 10**6, 10**9
 
@@ -83,12 +80,11 @@ def _last_index_of(within: Any, what: Any, end: int | None = None) -> int:
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
     last = len(text) if end is None else end
-    if not 0 <= start <= len(text):
-        raise CelError(f"index out of range: {start}")
-    if not 0 <= last <= len(text):
-        raise CelError(f"index out of range: {last}")
-    if start > last:
+    if end is not None and start > last:
         raise CelError(f"invalid substring range. start: {start}, end: {last}")
+    for place in (start, last):
+        if not 0 <= place <= len(text):
+            raise CelError(f"index out of range: {place}")
     return text[start:last]
 
 
@@ -115,26 +111,47 @@ def _quote(text: str) -> str:
     return '"' + "".join(escapes.get(char, char) for char in text) + '"'
 
 
+def _ordered(one: Any, other: Any) -> int:
+    """Compare two members of a list; Kubernetes overlooks that some have no order."""
+    if type_of(one) in ORDERED and type_of(other) != type_of(one):
+        return 0
+    return 0 if one != one or other != other else compare(one, other)
+
+
+def _check_order(items: Any) -> None:
+    if not isinstance(items, list) or (items and type_of(items[0]) not in ORDERED):
+        raise CelError(NO_OVERLOAD)
+
+
 def _sorted(items: list[Any]) -> bool:
-    return all(compare(items[i], items[i + 1]) <= 0 for i in range(len(items) - 1))
+    _check_order(items)
+    return all(_ordered(items[i], items[i + 1]) <= 0 for i in range(len(items) - 1))
 
 
-def _sum(items: list[Any]) -> Any:
+def _sum(items: Any) -> Any:
+    if not isinstance(items, list):
+        raise CelError(NO_OVERLOAD)
     if not items:
         return 0
     total = items[0]
+    if type_of(total) not in ADDABLE:
+        raise CelError(NO_OVERLOAD)
     for item in items[1:]:
-        total = add(total, item)
+        try:
+            total = add(total, item)
+        except CelError as error:
+            raise RefusedOperandError(str(error)) from None
     return total
 
 
 def _extreme(name: str, sign: int) -> Function:
-    def find(items: list[Any]) -> Any:
+    def find(items: Any) -> Any:
+        _check_order(items)
         if not items:
             raise CelError(f"{name} called on empty list")
         best = items[0]
         for item in items[1:]:
-            if compare(item, best) * sign > 0:
+            if _ordered(item, best) * sign > 0:
                 best = item
         return best
 
@@ -157,7 +174,7 @@ def _is(parse: Callable[..., Any]) -> Function:
 
 
 def _semver(text: str, loose: bool = False) -> Semver:
-    return Semver.parse(text, loose=loose)
+    return Semver.parse(_text(text), loose=loose)
 
 
 def _order(one: Any, other: Any) -> int:
@@ -184,8 +201,15 @@ def _canonical(text: str) -> bool:
     return str(Address.parse(text)) == text
 
 
+def _parsed(kind: Any, text: Any) -> Any:
+    try:
+        return kind.parse(text)
+    except CelError:
+        raise RefusedOperandError(NO_OVERLOAD) from None
+
+
 def _within(network: AddressBlock, what: Any) -> bool:
-    value = (what if isinstance(what, Address) else Address.parse(what)).value
+    value = (what if isinstance(what, Address) else _parsed(Address, what)).value
     return value.version == network.address.value.version and value in network.network
 
 
@@ -212,21 +236,39 @@ def _validated(format_: NamedFormat, text: str) -> Any:
 
 
 def _named(name: str) -> Any:
-    found = named_format(name)
+    found = named_format(_text(name))
     return SomeValue(found) if found is not None else NOTHING
 
 
+def _optional(value: Any) -> Any:
+    if isinstance(value, SomeValue) or value is NOTHING:
+        return value
+    raise CelError(NO_OVERLOAD)
+
+
 def _value(optional: Any) -> Any:
-    if isinstance(optional, SomeValue):
+    if isinstance(_optional(optional), SomeValue):
         return optional.value
     raise CelError("optional.none() dereference")
 
 
+def _at_end(items: Any, index: int) -> Any:
+    if not isinstance(items, list):
+        raise CelError(NO_OVERLOAD)
+    return SomeValue(items[index]) if items else NOTHING
+
+
+def _atoi(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise CelError(f"strconv.Atoi: parsing {json.dumps(text)}: invalid syntax")
+    return int(text)
+
+
 def _zone(name: str) -> tzinfo:
     if ":" in name:
+        hours, _, minutes = name.partition(":")
         sign = -1 if name.startswith("-") else 1
-        hours, _, minutes = name.lstrip("+-").partition(":")
-        return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
+        return timezone(timedelta(hours=_atoi(hours), minutes=sign * _atoi(minutes)))
     try:
         return ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
@@ -239,7 +281,7 @@ def _part(of_time: Callable[[Any], int], nanos: int = 0) -> Function:
     def find(value: Any, zone: str = "UTC") -> int:
         if isinstance(value, Duration) and nanos:
             whole = abs(value.nanos) // nanos
-            return whole % 1000 if nanos == _MILLI else whole if value.nanos >= 0 else -whole
+            return whole if value.nanos >= 0 else -whole
         if isinstance(value, Timestamp):
             return of_time(value.moment().astimezone(_zone(zone)))
         raise CelError(NO_OVERLOAD)
@@ -270,7 +312,7 @@ _AUTHORIZATION = (
     *("path", "group", "serviceAccount", "resource", "subresource", "namespace", "name", "fieldSelector"),
     *("labelSelector", "check", "errored", "error", "allowed", "reason"),
 )
-_EMPTY: tuple[Any, ...] = (None, "", b"", 0, False)
+_EMPTY: tuple[Any, ...] = (None, "", b"", 0, False, Duration(0))
 
 FUNCTIONS: Mapping[str, Function] = {
     **OPERATORS,
@@ -345,10 +387,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "optional.of": SomeValue,
     "optional.ofNonZeroValue": lambda value: NOTHING if value in _EMPTY or value in ([], {}) else SomeValue(value),
     "optional.none": lambda: NOTHING,
-    "hasValue": lambda optional: isinstance(optional, SomeValue),
+    "hasValue": lambda optional: isinstance(_optional(optional), SomeValue),
     "value": _value,
-    "first": lambda items: SomeValue(items[0]) if items else NOTHING,
-    "last": lambda items: SomeValue(items[-1]) if items else NOTHING,
+    "first": lambda items: _at_end(items, 0),
+    "last": lambda items: _at_end(items, -1),
     "optional.unwrap": lambda items: [item.value for item in items if isinstance(item, SomeValue)],
     "unwrapOpt": lambda items: [item.value for item in items if isinstance(item, SomeValue)],
     "cel.@mapInsert": _inserted,

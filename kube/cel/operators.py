@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from mews.kube.cel.libraries import Address, AddressBlock
+from mews.kube.cel.overload_errors import GO_TYPES, NO_OVERLOAD
 from mews.kube.cel.values import (
     NOTHING,
     CelError,
@@ -26,7 +28,10 @@ Function = Callable[..., Any]
 
 _LOW, _HIGH, _UHIGH = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _NANO = 10**9
-NO_OVERLOAD = "no such overload"
+_SHORTEST = 6
+"""From this power of ten on Go writes an exponent, if it writes as few digits as it can."""
+FIRST_S, LAST_S = -62_135_596_800, 253_402_300_799
+"""The first second of the year 1, and the last of the year 9999."""
 
 
 def _is(value: Any, *kinds: str) -> bool:
@@ -43,6 +48,13 @@ def _uint(value: int) -> UInt:
     if not 0 <= value <= _UHIGH:
         raise CelError("unsigned integer overflow")
     return UInt(value)
+
+
+def _moment(nanos: int) -> Timestamp:
+    """Return a time within the years 1 to 9999."""
+    if not FIRST_S <= nanos // _NANO <= LAST_S:
+        raise CelError("timestamp overflow")
+    return Timestamp(nanos)
 
 
 def _arithmetic(one: Any, other: Any, do: Callable[[Any, Any], Any]) -> Any:
@@ -63,9 +75,11 @@ def add(one: Any, other: Any) -> Any:
     if isinstance(one, list) and isinstance(other, list):
         return _joined(one, other)
     if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return Timestamp(one.nanos + other.nanos)
-    if isinstance(one, Duration) and isinstance(other, (Timestamp, Duration)):
-        return type(other)(one.nanos + other.nanos)
+        return _moment(one.nanos + other.nanos)
+    if isinstance(one, Duration) and isinstance(other, Timestamp):
+        return _moment(one.nanos + other.nanos)
+    if isinstance(one, Duration) and isinstance(other, Duration):
+        return Duration(_int(one.nanos + other.nanos))
     return _arithmetic(one, other, lambda a, b: a + b)
 
 
@@ -86,9 +100,9 @@ def _joined(one: list[Any], other: list[Any]) -> list[Any]:
 def subtract(one: Any, other: Any) -> Any:
     """``-``."""
     if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return Timestamp(one.nanos - other.nanos)
+        return _moment(one.nanos - other.nanos)
     if isinstance(one, (Timestamp, Duration)) and type(one) is type(other):
-        return Duration(one.nanos - other.nanos)
+        return Duration(_int(one.nanos - other.nanos))
     return _arithmetic(one, other, lambda a, b: a - b)
 
 
@@ -120,6 +134,8 @@ def modulo(one: Any, other: Any) -> Any:
     def do(a: int, b: int) -> int:
         if b == 0:
             raise CelError("modulus by zero")
+        if a == _LOW and b == -1:
+            raise CelError("integer overflow")
         return abs(a) % abs(b) * (-1 if a < 0 else 1)
 
     return _arithmetic(one, other, do)
@@ -142,6 +158,8 @@ def compare(one: Any, other: Any) -> int:
         alike and _is(one, "bool", "string", "bytes", "google.protobuf.Timestamp", "google.protobuf.Duration")
     ):
         raise CelError(NO_OVERLOAD)
+    if one != one or other != other:
+        raise CelError("NaN values cannot be ordered")
     if isinstance(one, str):
         one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
     return int(one > other) - int(one < other)
@@ -159,27 +177,44 @@ def index(target: Any, key: Any, *, optional: bool = False) -> Any:
 
 def _found(target: Any, key: Any, *, optional: bool) -> list[Any]:
     if isinstance(target, dict):
-        name = int(key) if isinstance(key, float) and key.is_integer() else key
-        if isinstance(name, (str, int, bool)) and (name in target or isinstance(target, Defaulting)):
-            return [target[name]]
-        if optional:
-            return []
-        raise CelError(f"no such key: {shown(key)}")
-    if isinstance(target, list):
-        if isinstance(key, bool) or not is_number(key) or (isinstance(key, float) and not key.is_integer()):
-            raise CelError(f"unsupported index type '{type_of(key)}' in list")
-        if 0 <= key < len(target):
-            return [target[int(key)]]
-        if optional:
-            return []
-        raise CelError(f"index out of bounds: {int(key)}")
-    if optional:
-        return []
-    raise CelError(f"no such key: {shown(key)}")
+        found = _of_map(target, key)
+        why = f"no such key: {shown(key)}"
+    elif isinstance(target, list):
+        found = _of_list(target, key)
+        why = f"index out of bounds: {int(key)}"
+    else:
+        found, why = [], f"no such key: {shown(key)}"
+    if not found and not optional:
+        raise CelError(why)
+    return found
+
+
+def _of_map(target: dict[Any, Any], key: Any) -> list[Any]:
+    if kind := _no_qualifier(key):
+        raise CelError(f"invalid qualifier type: {kind}")
+    name = int(key) if isinstance(key, float) and key.is_integer() else key
+    return [target[name]] if name in target or isinstance(target, Defaulting) else []
+
+
+def _of_list(target: list[Any], key: Any) -> list[Any]:
+    if isinstance(key, bool) or not is_number(key):
+        raise CelError(f"unsupported index type '{type_of(key)}' in list")
+    if isinstance(key, float) and not key.is_integer():
+        raise CelError(f"unsupported index value {shown(key)} in list")
+    return [target[int(key)]] if 0 <= key < len(target) else []
+
+
+def _no_qualifier(key: Any) -> str:
+    """Return the Go type of a value that is no key of anything, "" for one that may be."""
+    if isinstance(key, (bool, int, float, str, TypeName)):
+        return ""
+    return GO_TYPES.get(type_of(key), "")
 
 
 def shown(value: Any) -> str:
     """Return a value in a message."""
+    if isinstance(value, float):
+        return double_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -210,7 +245,10 @@ def to_int(value: Any) -> int:
             raise CelError("integer overflow")
         return int(value)
     if isinstance(value, str):
-        return _int(_parsed(value, int, "int"))
+        found = _parsed(value, int, "int")
+        if not _LOW <= found <= _HIGH:
+            raise CelError("type conversion error from 'string' to 'int'")
+        return int(found)
     if isinstance(value, Timestamp):
         return value.nanos // _NANO
     if isinstance(value, Duration):
@@ -230,7 +268,10 @@ def _parsed(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
 def to_uint(value: Any) -> UInt:
     """``uint(x)``."""
     if isinstance(value, str):
-        return _uint(_parsed(value, int, "uint"))
+        found = _parsed(value, int, "uint")
+        if not value.isdigit() or found > _UHIGH:
+            raise CelError("type conversion error from 'string' to 'uint'")
+        return UInt(found)
     if isinstance(value, float):
         if math.isnan(value) or not 0 <= value < 2.0**64:
             raise CelError("unsigned integer overflow")
@@ -269,11 +310,14 @@ def double_text(value: float) -> str:
     """Return the shortest text of a double, as Go's ``%g``."""
     if math.isnan(value) or math.isinf(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    text = repr(value)
-    if "e" in text:
-        head, _, power = text.partition("e")
-        return f"{head.removesuffix('.0')}e{power[0] if power[0] in '+-' else '+'}{power.lstrip('+-').zfill(2)}"
-    return text.removesuffix(".0")
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) + exponent - 1 if value else 0
+    if -4 <= power < _SHORTEST:
+        return repr(value).removesuffix(".0")
+    head = text[0] + (f".{text[1:]}" if len(text) > 1 else "")
+    return f"{'-' if sign else ''}{head}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
 def to_bytes(value: Any) -> bytes:
@@ -315,8 +359,8 @@ def to_duration(value: Any) -> Duration:
         return value
     if isinstance(value, str):
         return _read(value, Duration)
-    if _is(value, "int"):
-        return Duration(value)
+    if _is(value, "int"):  # cel-go declares the overload, and its integers do not convert.
+        raise CelError("type conversion error from 'int' to 'google.protobuf.Duration'")
     raise CelError(NO_OVERLOAD)
 
 
@@ -327,7 +371,7 @@ def to_timestamp(value: Any) -> Timestamp:
     if isinstance(value, str):
         return _read(value, Timestamp)
     if _is(value, "int"):
-        return Timestamp(value * _NANO)
+        return _moment(value * _NANO)
     raise CelError(NO_OVERLOAD)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from mews.kube.cel.macros import expanded
+from mews.kube.cel.quoting import unquoted
 from mews.kube.cel.syntax import (
     CallNode,
     ExpressionSyntaxError,
@@ -21,15 +21,16 @@ from mews.kube.cel.syntax import (
 from mews.kube.cel.tokens import END, Token, tokens_of
 from mews.kube.cel.values import UInt
 
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|X[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
-_PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _RESERVED = frozenset((
     *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",),
     *("namespace", "return", "var", "void", "while",),
 ))  # fmt: skip
+_CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
+_CLOSERS = tuple(_CLOSED_BY.values())
 _BEGINNINGS = ("[", "{", "(", ".", "-", "!")
 _LITERALS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 _EXPRESSION = "{'[', '{', '(', '.', '-', '!', " + _LITERALS
+_INDEX = _EXPRESSION.replace("'!', ", "'!', '?', ")
 _ARGUMENTS = "{'[', '{', '(', ')', '.', '-', '!', " + _LITERALS
 _ITEMS = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', " + _LITERALS
 _ENTRIES = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', " + _LITERALS
@@ -134,8 +135,32 @@ class _Parser:
             return self._take()
         if text == ":" and not self._begins(self._next):
             raise self._mismatched("':'")
+        if text in _CLOSERS and not self._may_follow():
+            raise self._mismatched(f"'{text}'")
         self._errors.append((self._next.at, f"Syntax error: missing '{text}' at '{self._next.text}'"))
         return Token("op", text, self._next.at)
+
+    def _may_follow(self) -> bool:
+        """Return whether the next word may stand behind a bracket that closes here."""
+        if self._begins(self._next):
+            return self._next.text in ("-", "[", ".")
+        outside = self._open_brackets()[:-1]
+        if self._next.kind == "end":
+            return not outside
+        if self._next.text in _CLOSERS:
+            return bool(outside) and outside[-1] == self._next.text
+        is_choice = any(token.text == "?" for token in self._tokens[: self._place])
+        return self._next.text not in (",", ":") or bool(outside) or (self._next.text == ":" and is_choice)
+
+    def _open_brackets(self) -> list[str]:
+        """Return what closes the brackets that are open, the innermost last."""
+        found: list[str] = []
+        for token in self._tokens[: self._place]:
+            if token.kind == "op" and token.text in _CLOSED_BY:
+                found.append(_CLOSED_BY[token.text])
+            elif token.kind == "op" and found and token.text == found[-1]:
+                found.pop()
+        return found
 
     def expression(self) -> Node:
         """``a ? b : c`` or what binds tighter."""
@@ -193,8 +218,8 @@ class _Parser:
             node = self._member()
             return CallNode(first, "!_", None, [node]) if count % 2 else node
         if self._is("-"):
-            first, count = self._next.at, 0
-            negative = self._tokens[self._place + 1]
+            begin, count = self._next, 0
+            first, negative = begin.at, self._tokens[self._place + 1]
             if negative.kind in ("int", "float"):
                 self._take()
                 self._take()
@@ -202,6 +227,8 @@ class _Parser:
             while self._is("-"):
                 self._take()
                 count += 1
+            if not self._begins(self._next):
+                raise self._no_alternative(begin)
             node = self._member()
             return CallNode(first, "-_", None, [node]) if count % 2 else node
         return self._member()
@@ -222,12 +249,13 @@ class _Parser:
             if optional:
                 self._take()
             if token.text == "[":
+                self._sync(_EXPRESSION if optional else _INDEX)
                 index = self.expression()
                 self.expect("]")
                 node = CallNode(token.at, "_[?_]" if optional else "_[_]", None, [node, index])
                 continue
             place = self._next.at
-            if self._next.kind not in ("ident", "quoted"):
+            if self._next.kind not in ("ident", "quoted") or self._next.text == "in":
                 raise self._no_alternative(token)
             word = self._field_name()
             if self._is("(") and not optional:
@@ -252,6 +280,7 @@ class _Parser:
             if not self._is(","):
                 break
             self._take()
+            self._sync()
         self.expect(end)
         return found
 
@@ -260,7 +289,7 @@ class _Parser:
         if token.kind in ("int", "uint", "float"):
             return _number(token)
         if token.kind in ("text", "raw", "string"):
-            return Literal(token.at, _unquoted(token))
+            return Literal(token.at, unquoted(token))
         if token.kind == "ident" or (token.text == "." and self._next.kind == "ident"):
             return self._name(token)
         if token.text == "(":
@@ -312,9 +341,16 @@ class _Parser:
         self._take()
         return True
 
-    def _drop_comma(self) -> None:
+    def _close(self, closer: str, *, has_members: bool) -> None:
+        """Take what ends a list or a map, and the comma that may stand before it."""
         if self._is(","):
             self._take()
+        elif has_members and not self._is(closer):
+            wanted = f"{{'{closer}', ','}}"
+            if self._after().text not in (closer, ","):
+                raise self._mismatched(wanted)
+            self._skip(wanted)
+        self.expect(closer)
 
     def _list(self, token: Token) -> Node:
         items: list[Node] = []
@@ -327,8 +363,7 @@ class _Parser:
             items.append(self.expression())
             if not self._goes_on():
                 break
-        self._drop_comma()
-        self.expect("]")
+        self._close("]", has_members=bool(items))
         return ListNode(token.at, items, optional)
 
     def _map(self, token: Token) -> Node:
@@ -343,8 +378,7 @@ class _Parser:
             entries.append((key, self.expression(), optional))
             if not self._goes_on():
                 break
-        self._drop_comma()
-        self.expect("}")
+        self._close("}", has_members=bool(entries))
         return MapNode(token.at, entries)
 
 
@@ -368,48 +402,3 @@ def _number(token: Token) -> Literal:
     if not -(1 << 63) <= value < 1 << 63:
         raise ExpressionSyntaxError("invalid int literal", token.at)
     return Literal(token.at, value)
-
-
-def _unquoted(token: Token) -> str | bytes:
-    text = token.text
-    quote = re.search("[\"']", text)
-    assert quote is not None
-    prefix, body = text[: quote.start()].lower(), text[quote.start() :]
-    width = 3 if body[:3] in ('"""', "'''") else 1
-    body = body[width:-width].replace("\r\n", "\n").replace("\r", "\n")
-    is_bytes = "b" in prefix
-    if "r" in prefix:
-        return body.encode() if is_bytes else body
-    return _unescaped_bytes(body, token) if is_bytes else _unescaped(body, token)
-
-
-def _escape(match: re.Match[str], token: Token) -> tuple[str, int | None]:
-    """Return the sign itself, or its number."""
-    word = match[1]
-    if word[0] in "xXuU" and len(word) > 1:
-        return "", int(word[1:], 16)
-    if word[0] in "0123" and len(word) == 3:
-        return "", int(word, 8)
-    if word in _PLAIN:
-        return _PLAIN[word], None
-    if word in "\\'\"`?":
-        return word, None
-    raise ExpressionSyntaxError("Syntax error: token recognition error at: '" + token.text + "'", token.at)
-
-
-def _unescaped(body: str, token: Token) -> str:
-    def put(match: re.Match[str]) -> str:
-        plain, code = _escape(match, token)
-        return plain if code is None else chr(code)
-
-    return _ESCAPE.sub(put, body)
-
-
-def _unescaped_bytes(body: str, token: Token) -> bytes:
-    found, at = bytearray(), 0
-    for match in _ESCAPE.finditer(body):
-        found += body[at : match.start()].encode()
-        plain, code = _escape(match, token)
-        found += plain.encode() if code is None else (bytes([code]) if match[1][0] not in "uU" else chr(code).encode())
-        at = match.end()
-    return bytes(found + body[at:].encode())

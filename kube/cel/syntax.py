@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -76,6 +76,31 @@ class Fold(Node, eq=False):
     condition: Node
     step: Node
     result: Node
+
+
+def below(node: Node) -> Iterator[Node]:
+    """Yield all that an expression is made of, without itself."""
+    waiting = _parts(node)
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += _parts(each)
+
+
+def _parts(node: Node) -> list[Node]:
+    if isinstance(node, Select):
+        return [node.operand]
+    if isinstance(node, CallNode):
+        return [*([node.target] if node.target is not None else []), *node.args]
+    if isinstance(node, ListNode):
+        return list(node.items)
+    if isinstance(node, MapNode):
+        return [part for key, value, _ in node.entries for part in (key, value)]
+    if isinstance(node, StructNode):
+        return [value for _, value, _ in node.fields]
+    if isinstance(node, Fold):
+        return [node.source, node.init, node.condition, node.step, node.result]
+    return []
 
 
 def qualified(node: Node) -> str:

@@ -6,20 +6,27 @@ import re
 from typing import NamedTuple
 
 END = "<EOF>"
+_ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"""
+_LINE = rf"""(?:"(?:{_ESCAPE}|[^\\"\n\r])*"|'(?:{_ESCAPE}|[^\\'\n\r])*')"""
+_BLOCK = rf"""(?:\"{{3}}(?:{_ESCAPE}|[^\\])*?\"{{3}}|'{{3}}(?:{_ESCAPE}|[^\\])*?'{{3}})"""
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f]+|//[^\n]*)
     |(?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
     |(?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])
     |(?P<int>0x[0-9a-fA-F]+|\d+)
-    |(?P<text>(?:[bB][rR]?|[rR][bB]?)?(?:\"{3}.*?(?<!\\)\"{3}|'{3}.*?(?<!\\)'{3}))
-    |(?P<raw>(?:[bB][rR]|[rR][bB]?)(?:"[^"\n\r]*"|'[^'\n\r]*'))
-    |(?P<string>[bB]?(?:"(?:\\.|[^\\"\n\r])*"|'(?:\\.|[^\\'\n\r])*'))
+    |(?P<text>[bB]?[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3})|[bB]?BLOCK)
+    |(?P<raw>[bB]?[rR](?:"[^"\n\r]*"|'[^'\n\r]*'))
+    |(?P<string>[bB]?LINE)
     |(?P<ident>[_a-zA-Z][_a-zA-Z0-9]*)
     |(?P<quoted>`[a-zA-Z0-9_.\-/ ]+`)
-    |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,\[\](){}])""",
+    |(?P<op>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,\[\](){}])""".replace("BLOCK", _BLOCK).replace("LINE", _LINE),
     re.VERBOSE | re.DOTALL,
 )
-_NO_TOKEN = re.compile(r"""["'][^\n\r]*|`[a-zA-Z0-9_.\-/ ]*.?|[&|=].?|.""", re.DOTALL)
+_HALF_ESCAPE = r"(?:\\(?:[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|[0-3][0-7]?)?)?"
+_NO_TOKEN = re.compile(
+    rf"""(?:"(?:{_ESCAPE}|[^\\"\n\r])*|'(?:{_ESCAPE}|[^\\'\n\r])*){_HALF_ESCAPE}.?|`[a-zA-Z0-9_.\-/ ]*.?|[&|=].?|.""",
+    re.DOTALL,
+)
 """How much ANTLR's lexer takes for the beginning of a word before it sees that it is none."""
 
 

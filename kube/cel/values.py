@@ -26,7 +26,7 @@ class UInt(int):
 _NANO = 10**9
 _UNITS = {"ns": 1, "us": 1000, "µs": 1000, "μs": 1000, "ms": 10**6, "s": _NANO, "m": 60 * _NANO, "h": 3600 * _NANO}
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))")
+_RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))")
 
 
 class Duration(Struct, frozen=True, order=True):
@@ -45,7 +45,10 @@ class Duration(Struct, frozen=True, order=True):
             raise CelError(f'time: invalid duration "{text}"')
         from decimal import Decimal
 
-        return cls(sign * sum(int(Decimal(number) * _UNITS[unit]) for number, unit in parts))
+        nanos = sign * sum(int(Decimal(number) * _UNITS[unit]) for number, unit in parts)
+        if not -(1 << 63) <= nanos < 1 << 63:
+            raise CelError(f'time: invalid duration "{text}"')
+        return cls(nanos)
 
     def __str__(self) -> str:
         whole, rest = divmod(abs(self.nanos), _NANO)
@@ -81,7 +84,7 @@ class Timestamp(Struct, frozen=True, order=True):
     def __str__(self) -> str:
         rest = self.nanos % _NANO
         fraction = f".{rest:09d}".rstrip("0") if rest else ""
-        return f"{self.moment():%Y-%m-%dT%H:%M:%S}{fraction}Z"
+        return f"{self.moment().strftime('%Y-%m-%dT%H:%M:%S').rjust(19, '0')}{fraction}Z"
 
 
 class SomeValue(Struct, frozen=True):
@@ -210,12 +213,3 @@ def _equal_sets(one: Listed, other: list[Any]) -> bool:
     if len(one) != len(other):
         return False
     return all(any(equal(item, candidate) for candidate in other) for item in one)
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON would have it, for texts."""
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return str(value) if isinstance(value, (Duration, Timestamp)) else value

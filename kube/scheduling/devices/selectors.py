@@ -7,7 +7,8 @@ from typing import Any
 
 from mews.kube.cel.evaluation import Program
 from mews.kube.cel.expressions import program
-from mews.kube.cel.libraries import Quantity, Semver
+from mews.kube.cel.libraries import Quantity
+from mews.kube.cel.semver import Semver
 from mews.kube.cel.syntax import ExpressionSyntaxError, report
 from mews.kube.cel.values import CelError, Defaulting, type_of
 from mews.kube.scheduling.devices.errors import SelectorError

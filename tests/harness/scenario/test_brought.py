@@ -91,6 +91,6 @@ def test_a_program_that_is_not_there_is_named_before_any_step(tmp_path):
     from mews.harness.errors import RequirementError
 
     with pytest.raises(
-        RequirementError, match="device-manager/host-[12]: no-such-program: cannot be started: No such file"
+        RequirementError, match=r"device-manager/host-[12]: no-such-program: cannot be started: No such file"
     ):
         Engine(RunOptions(time="wall", speed=20.0)).run(scenario_of(tmp_path, "device-manager", "[no-such-program]"))

@@ -150,7 +150,7 @@ def _dynamic(text: str, **names: Any) -> Any:
         ("object.spec.boxes.map(b, b.name == 'b', b.image)", ["y"]),
         ("object.?spec.?nope.orValue(5)", 5),
         ("object.spec[?'replicas'].hasValue()", True),
-        ("{?'a': object.?nope, 'b': 1}", {"b": 1}),
+        ("{?'a': object.?nope, 'b': dyn(1)}", {"b": 1}),
         ("optional.of(2).optMap(x, x * 2).value()", 4),
         ("{'a': 1}.exists(k, v, k == 'a' && v == 1)", True),
         ("r'\\d' + \"\\n\\u0041\"", "\\d\nA"),

@@ -331,7 +331,7 @@ def _kept_member(ratchet: Any, key: str, path: str) -> Any:
 
 
 def _apply(run: _Run, rule: _Rule, checks: _Checks, new: Any, old: Any, path: str, *, is_kept: bool) -> None:
-    from mews.kube.cel.evaluation import CostExceededError
+    from mews.kube.cel.frames import CostExceededError
     from mews.kube.cel.values import CelError
 
     place, type_ = path or "<nil>", go_text.shown(checks.schema.get("type") or "")

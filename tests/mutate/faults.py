@@ -60,6 +60,8 @@ def _functions(file: str, source: str) -> Iterator[list[Mutant]]:
     owners: dict[tuple[str, int], list[Mutant]] = {}
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for change in (*changes(source), *_swaps(source)):
+        if change.sort == "order" and _may_stand_in_any_order(source[change.start : change.end]):
+            continue
         line = source.count("\n", 0, change.start) + 1
         inner = max((node for node in nodes if node.lineno <= line <= (node.end_lineno or 0)), key=lambda n: n.lineno)
         first = min([inner.lineno, *(each.lineno for each in inner.decorator_list)])
@@ -68,6 +70,25 @@ def _functions(file: str, source: str) -> Iterator[list[Mutant]]:
         if _compiles(source, made):
             owners.setdefault((inner.name, first), []).append(made)
     yield from owners.values()
+
+
+def _may_stand_in_any_order(two_statements: str) -> bool:
+    """Whether they only give names to values: what is no fault is not drawn."""
+    try:
+        statements = ast.parse("\n".join(line.strip() for line in two_statements.splitlines())).body
+    except SyntaxError:
+        return False
+    assigned: list[str] = []
+    read: list[str] = []
+    for each in statements:
+        if not isinstance(each, ast.Assign | ast.AnnAssign) or each.value is None:
+            return False
+        if any(isinstance(node, ast.Call | ast.Await | ast.Subscript | ast.NamedExpr) for node in ast.walk(each)):
+            return False
+        targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+        assigned += [ast.unparse(target) for target in targets]
+        read += [ast.unparse(node) for node in ast.walk(each.value) if isinstance(node, ast.Name | ast.Attribute)]
+    return len(set(assigned)) == len(assigned) and not set(assigned) & set(read)
 
 
 def _compiles(source: str, mutant: Mutant) -> bool:

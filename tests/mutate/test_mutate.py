@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutate.checkout import Checkout, Reached
-from tests.mutate.faults import Mutant, mutants, rooms
+from tests.mutate.faults import Mutant, _may_stand_in_any_order, mutants, rooms
 from tests.planted.rooms import ROOT
 
 FILE = "kube/releases/release_data.py"
@@ -32,6 +32,20 @@ def test_the_same_seed_draws_the_same_faults_in_as_many_functions() -> None:
     for each in drawn:
         compile(each.text(), each.file, "exec")
         assert each.text() != (ROOT / each.file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("statements", "alike"),
+    [
+        ("self.a = a\n        self.b = b", True),
+        ("a = b\n    b = c", False),
+        ("a = 1\n    a = 2", False),
+        ("a = f()\n    b = 1", False),
+        ("a = 1\n    del b", False),
+    ],
+)
+def test_what_may_stand_in_any_order_is_no_fault(statements: str, alike: bool) -> None:
+    assert _may_stand_in_any_order(statements) is alike
 
 
 def test_rooms_are_the_packages_two_levels_deep_that_have_tests() -> None:

@@ -105,8 +105,10 @@ def _select(node: Select) -> Run:
     def run(frame: Frame) -> Any:
         value = operand(frame)
         if node.test:
-            frame.spend(steps - 1)
-            return _has(value, name)
+            is_there = _has(value, name)
+            is_optional = isinstance(value, SomeValue) or value is NOTHING
+            frame.spend(steps - 1 - (is_optional and not is_there))
+            return is_there
         frame.spend(steps - (value is NOTHING))
         if isinstance(value, SomeValue) or value is NOTHING:
             return _optional_member(value, name)

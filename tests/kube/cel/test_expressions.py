@@ -14,7 +14,7 @@ from mews.kube.cel.expressions import compiled, program
 from mews.kube.cel.parser import parse
 from mews.kube.cel.signatures import AUTHORIZER, RESOURCE_CHECK
 from mews.kube.cel.syntax import ExpressionSyntaxError, report
-from mews.kube.cel.values import CelError, LazyMap, Receiver
+from mews.kube.cel.values import CelError, LazyMap, Listed, Receiver
 
 _FIELDS = {"a": types.INT, "names": types.list_of(types.STRING), "sizes": types.map_of(types.STRING, types.INT)}
 _SELF = {"self": types.struct("thing", _FIELDS)}
@@ -259,6 +259,22 @@ def test_a_lazy_map_makes_a_value_once_and_only_when_it_is_asked_for() -> None:
     known = LazyMap({"a": lambda: made.append("a") or 1, "b": lambda: made.append("b") or 2})  # type: ignore[func-returns-value]
     assert program("variables.a + variables.a").evaluate({"variables": known})[0] == 2
     assert made == ["a"]
+
+
+def test_lists_that_are_sets_are_united_and_lists_by_key_are_merged_in_place() -> None:
+    names = {"set": Listed(["a", "b"]), "map": Listed([{"n": 1, "v": 1}, {"n": 2, "v": 1}], ("n",))}
+    united = program("set + ['b', 'c']").evaluate(names)[0]
+    assert united == ["a", "b", "c"]
+    assert program("all == ['c', 'a', 'b']").evaluate({"all": united})[0] is True
+    merged = program("map + [{'n': 1, 'v': 9}, {'n': 3, 'v': 3}]").evaluate(names)[0]
+    assert merged == [{"n": 1, "v": 9}, {"n": 2, "v": 1}, {"n": 3, "v": 3}]
+    assert (type(merged), merged.keys) == (Listed, ("n",))
+
+
+def test_a_compiled_expression_has_the_type_of_its_value_and_any_where_it_cannot_be_read() -> None:
+    assert compiled("1 + 1", {}).type == types.INT
+    assert compiled("1 +", {}).type == types.DYN
+    assert program("type(authorizer)").evaluate({"authorizer": _authorizer([])})[0].name == AUTHORIZER.name
 
 
 _BEGINNINGS = (

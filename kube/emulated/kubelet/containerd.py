@@ -221,8 +221,8 @@ class Containerd:
         """The machine goes down and comes up: every sandbox is down, what ran ended with 255, reason Unknown."""
         self.boots += 1
         ended = []
-        for sandbox in self._sandboxes.values():
-            sandbox.ready = False
+        for uid, sandbox in self._sandboxes.items():
+            self.down(uid)
             for name, starts in sandbox.instances.items():
                 if starts and starts[-1].running:
                     lost = replace(starts[-1], finished_at=self._clock.now(), exit_code=255, reason="Unknown")
@@ -234,9 +234,12 @@ class Containerd:
         """Stop the sandbox; its containers must have ended."""
         if uid in self._sandboxes:
             self._sandboxes[uid].ready = False
+        if self._processes is not None:
+            self._processes.forget(uid)
 
     def remove(self, uid: str) -> None:
         """Forget a pod, its logs and its volumes."""
+        self.down(uid)
         self._sandboxes.pop(uid, None)
         if self.volumes is not None:
             self.volumes.remove(uid)

@@ -19,6 +19,7 @@ from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.mount_namespace import lacking
 from mews.kube.emulated.kubelet.process import ProcessRuntime, RealProcess
 from mews.kube.emulated.kubelet.runtime import Launch
+from mews.kube.emulated.kubelet.unseen_volumes import shared_namespaces
 from tests.kube.emulated.kubelet.bench import until
 from tests.kube.emulated.kubelet.test_pod_roots import runtime_in
 
@@ -237,3 +238,16 @@ def test_where_parts_of_proc_are_covered_process_ids_are_the_machines() -> None:
     words = ["unshare", "--mount", "sh", "-c", cover]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["", "mount(proc, /proc, proc): Operation not permitted"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "lacks", "text"),
+    [
+        ({}, {}, ""),
+        ({}, {"pid": "no"}, "Containers share the process IDs of this machine: no"),
+        ({"hostPID": True}, {"pid": "no"}, ""),
+        ({}, {"pid": "no", "ipc": "nor"}, "Containers share the process IDs and IPC objects of this machine: no"),
+    ],
+)
+def test_what_is_shared_against_the_pods_will_is_said(spec: Any, lacks: Any, text: str) -> None:
+    assert shared_namespaces({"spec": spec}, lambda kind: lacks.get(kind, "")) == text

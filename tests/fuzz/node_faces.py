@@ -104,6 +104,10 @@ class OnePod:
         """Nothing."""
         return ContainerUsage(0, 0)
 
+    async def summary(self, *, files: bool) -> dict[str, Any]:
+        """Nothing."""
+        return {"node": {"nodeName": "n1", **({"fs": {}} if files else {})}, "pods": []}
+
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
         """None."""
         return {}

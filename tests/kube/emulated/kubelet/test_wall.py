@@ -38,7 +38,7 @@ class WallNode:
         simulated, processes = SimulatedRuntime(self.pace), ProcessRuntime(folder)
         rng = stream(1, "containerd")
         self.containerd = Containerd(self.clock, rng, simulated=simulated, processes=processes, network="127.9.2")
-        self.api = EmulatedKubeletApi(self.containerd)
+        self.api = EmulatedKubeletApi(self.containerd, NodeSpec("n1"))
 
     @asynccontextmanager
     async def kubelet(self) -> AsyncIterator[None]:

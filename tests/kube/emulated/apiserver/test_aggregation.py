@@ -238,7 +238,7 @@ def test_a_document_without_end_is_not_read_to_its_end() -> None:
 
     async def main() -> None:
         answer: Any = Endless()
-        with pytest.raises(UnreachedError, match="^/openapi/v2: a document of more than 32 MiB$"):
+        with pytest.raises(UnreachedError, match=r"^/openapi/v2: a document of more than 32 MiB$"):
             await whole(answer)
         assert answer.sent < 2 * MOST_BYTES
 

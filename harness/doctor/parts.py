@@ -94,7 +94,8 @@ def _processes() -> PartFinding:
 def _network() -> PartFinding:
     missing = filters_lacking()
     how = f"{missing}; needs Linux 5.9 or later, and seccomp filters that no other program listens to"
-    return PartFinding("pod network", "pods with ports of their own, Services", "" if missing else "usable", how)
+    found = "" if missing else "usable; ports of nodes (hostPort) from pods alone"
+    return PartFinding("pod network", "pods with ports of their own, Services", found, how)
 
 
 def _fuse() -> PartFinding:

@@ -127,6 +127,8 @@ class NamespaceStart:
     started, and ``kept`` are descriptors of its namespaces, which are the caller's to close."""
 
     def __init__(self, mounts: Mounts | ContainerRoot | None) -> None:
+        self.prefix: tuple[str, ...]
+        self.passed: tuple[int, ...]
         self.child: int | None = None
         self.kept: dict[str, int] = {}
         self._ours, self._theirs = socket.socketpair()

@@ -59,7 +59,7 @@ class PodNamespaces:
                 await self._pause(uid)
             held = {kind: held for kind, held in self._held.get(uid, {}).items() if kind == "user" or kind in own}
         words = [f"{kind}:{held[kind]}" for kind in ("user", "ipc", "pid") if kind in held]
-        new = [kind for kind in ("ipc", "pid") if kind in own and kind not in held]
+        new: list[str] = [kind for kind in ("ipc", "pid") if kind in own and kind not in held]
         if "ipc" in new and len(list(all_containers_of(pod))) > 1:
             new.append("kept")
         return PodShare((*words, *new), tuple(held.values()))

@@ -109,6 +109,19 @@ def test_the_first_process_ignores_term_unless_it_handles_it(
     played(tmp_path, play)
 
 
+def test_only_the_first_process_is_told_to_end(tmp_path: Path) -> None:
+    """What it has started is its own business, until it ends."""
+
+    async def play(runtime: ProcessRuntime) -> None:
+        script = "(sleep 0.5; echo whole) & trap 'wait; exit 3' TERM; echo ready; while :; do sleep 0.1; done"
+        process = await runtime.start(launch("main", script))
+        await ready(process)
+        await process.stop(20.0)
+        assert await said(process) == ["ready", "whole"]
+
+    played(tmp_path, play)
+
+
 def test_nothing_of_a_container_outlives_it(tmp_path: Path) -> None:
     """Not even what left its process group."""
     mark = f"mews-daemon-{os.getpid()}"

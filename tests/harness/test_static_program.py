@@ -113,15 +113,26 @@ def test_a_user_without_rights_gets_the_same(tmp_path: Path) -> None:
             pytest.skip(f"no namespaces for users without rights: {said}")
         with cluster(["--stack", "none", "--images", str(images)], started=as_user) as ready:
             client = Client(ready["kubeconfig"])
-            client.apply(CONFIG, SECRET, pod("one", 0), pod("two", 0), service("one"), service("two"))
-            client.run("wait", "--for=condition=Ready", "pod/one", "pod/two", "--timeout", "60s")
+            client.apply(CONFIG, SECRET, pod("one", 0), pod("two", 0), service("one"), service("two"), *PAIRS)
+            pods = ("pod/one", "pod/two", "pod/pair", "pod/sharing")
+            client.run("wait", "--for=condition=Ready", *pods, "--timeout", "60s")
             check_files(client)
             check_network(client)
             numbers = client.seen("one", file="/proc/1/cmdline")["files"]["/proc/1/cmdline"]
             assert numbers.startswith("/server"), numbers
+            for name, first in (("pair", "sh"), ("sharing", "pause")):
+                said = client.run("exec", name, "-c", "beside", "--", "sh", "-c", "id -u; cat /proc/1/comm")
+                assert said.split() == ["1234", first]
             assert Path(f"/proc/{ready['pid']}").stat().st_uid == NOBODY
 
 
+_WAITS = ["sh", "-c", "trap exit TERM; while :; do sleep 1; done"]
+_BESIDE = {"name": "beside", "image": "busybox", "command": _WAITS, "securityContext": {"runAsUser": 1234}}
+_BOTH = [{"name": "main", "image": "busybox", "command": _WAITS}, _BESIDE]
+PAIRS = [
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": _BOTH, **more}}
+    for name, more in (("pair", {}), ("sharing", {"shareProcessNamespace": True}))
+]
 PROBE = "from mews.kube.emulated.kubelet.mount_namespace import filters_lacking; print(filters_lacking())"
 
 

@@ -30,27 +30,15 @@ import signal
 import struct
 import sys
 
+_MOUNTS = "mews.kube.emulated.kubelet.namespace_mounts"
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    from namespace_mounts import (  # type: ignore[import-not-found, unused-ignore]
-        NEW_SLAVE,
-        Container,
-        call,
-        libc,
-        mount,
-        number_of,
-        place,
-    )
-else:
-    from mews.kube.emulated.kubelet.namespace_mounts import (
-        NEW_SLAVE,
-        Container,
-        call,
-        libc,
-        mount,
-        number_of,
-        place,
-    )
+    _MOUNTS = "namespace_mounts"
+_files = __import__(_MOUNTS, fromlist=["call"])
+Container, call, libc, mount, number_of, place = (
+    _files.Container, _files.call, _files.libc, _files.mount, _files.number_of, _files.place,
+)  # fmt: skip
+NEW_SLAVE = _files.NEW_SLAVE
 
 _NEW_MOUNTS, _NEW_NAMES, _NEW_USER = 0x00020000, 0x04000000, 0x10000000
 _NEW = {"ipc": 0x08000000, "pid": 0x20000000}

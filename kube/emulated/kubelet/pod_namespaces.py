@@ -27,7 +27,7 @@ _OWNER = 0xB701
 _OF_HOST = {"ipc": "hostIPC", "pid": "hostPID"}
 
 
-class PodShare(Struct, frozen=True):
+class SharedNamespaces(Struct, frozen=True):
     """Words and descriptors for the root of one container."""
 
     words: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class PodNamespaces:
         """Of containers by their pod's uid and their name: the first process."""
         self._of_targets: dict[str, list[int]] = {}
 
-    async def share(self, launch: Launch) -> PodShare:
+    async def share(self, launch: Launch) -> SharedNamespaces:
         """Return what a container has and joins.
 
         Raises StartError.
@@ -62,7 +62,7 @@ class PodNamespaces:
         new: list[str] = [kind for kind in ("ipc", "pid") if kind in own and kind not in held]
         if "ipc" in new and len(list(all_containers_of(pod))) > 1:
             new.append("kept")
-        return PodShare((*words, *new), tuple(held.values()))
+        return SharedNamespaces((*words, *new), tuple(held.values()))
 
     def _of_target(self, uid: str, target: str) -> dict[str, int]:
         """Return the namespaces of the container that another one is to look into (``kubectl debug --target``)."""

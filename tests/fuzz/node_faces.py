@@ -147,6 +147,10 @@ def kubelet(token: str = "") -> list[Sent]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return [
         Sent("GET", "/healthz", headers),
+        *(
+            Sent("GET", f"/stats/{rest}", headers)
+            for rest in ("summary?only_cpu_and_memory=true", "summary", "", "x/y")
+        ),
         *(Sent("GET", f"/metrics{rest}", headers) for rest in ("", "/resource", "/cadvisor", "/probes", "/none")),
         *(Sent("GET", f"/containerLogs/default/p/c{query}") for query in ("", "?tailLines=1", "?follow=true")),
         Sent("GET", "/containerLogs/default/another/c"),

@@ -221,5 +221,27 @@ def test_a_pod_that_shares_process_ids_with_the_machine_says_so_once(
     asyncio.run(main())
 
 
+def test_a_summary_has_what_processes_use_and_what_their_volumes_hold(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        paths = NodeHostPaths(lambda name: tmp_path / name, lambda host: None)
+        node.containerd.volumes = PodVolumes(lambda: node.kube, tmp_path, paths)
+        async with node.kubelet():
+            await node.bound("p", ["sh", "-c", "while :; do :; done"], volumes=[{"name": "e", "emptyDir": {}}])
+            folder = tmp_path / (await node.phase("p", "Running"))["metadata"]["uid"] / "volumes/e"
+            folder.mkdir(parents=True)
+            (folder / "held").write_bytes(bytes(100_000))
+            await asyncio.sleep(1.5)
+            [found] = (await node.api.summary(files=True))["pods"]
+            assert (found["podRef"]["name"], found["containers"][0]["name"]) == ("p", "main")
+            assert found["cpu"]["usageCoreNanoSeconds"] > 0
+            assert found["volume"][0]["usedBytes"] >= 100_000
+            [short] = (await node.api.summary(files=False))["pods"]
+            assert "volume" not in short and short["podRef"] == found["podRef"]
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
 def _warns(event: Object) -> bool:
     return bool(event["reason"] == "VolumesNotMounted")

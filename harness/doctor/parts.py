@@ -21,7 +21,7 @@ from mews.harness.errors import RequirementError
 from mews.harness.extras import EXTRA_OF, check_installed, install, missing_of
 from mews.harness.leftovers import runtime_folder
 from mews.kube.emulated.kubelet.errors import EngineUnavailableError
-from mews.kube.emulated.kubelet.mount_namespace import filters_lacking, namespaces_lacking
+from mews.kube.emulated.kubelet.mount_namespace import filters_lacking, lacking, namespaces_lacking
 
 _EXTRAS = {
     "cluster": ("wall-clock time and every cluster", ("embedded", "control-plane", "kind", "kubeconfig")),
@@ -58,6 +58,7 @@ def find_parts() -> Iterator[PartFinding]:
     for extra in dict.fromkeys(EXTRA_OF.values()):
         yield _extra(extra)
     yield _kernel("namespaces", "pods with a root and volumes of their own", namespaces_lacking())
+    yield _processes()
     yield _network()
     yield _fuse()
     yield _nvml()
@@ -77,21 +78,29 @@ def _extra(extra: str) -> PartFinding:
     return PartFinding(f"extra {extra}", purpose, found, f"run {install(extra)}", needed_by)
 
 
-def _kernel(name: str, purpose: str, lacking: str) -> PartFinding:
-    how = f"{lacking}; allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-    own = "user, mount and host name; process IDs and IPC are shared"
-    return PartFinding(name, purpose, "" if lacking else own, how)
+def _kernel(name: str, purpose: str, missing: str) -> PartFinding:
+    how = f"{missing}; allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
+    return PartFinding(name, purpose, "" if missing else "user, mount and host name", how)
+
+
+def _processes() -> PartFinding:
+    missing = {name: why for kind, name in (("pid", "process IDs"), ("ipc", "IPC objects")) if (why := lacking(kind))}
+    how = f"pods share this machine's {' and '.join(missing)}: {next(iter(missing.values()), '')}"
+    how += "; run Mews where nothing covers parts of /proc (docker run --security-opt systempaths=unconfined)"
+    return PartFinding("pod processes", "pods with process IDs and IPC objects of their own",
+                       "" if missing else "usable", how)  # fmt: skip
 
 
 def _network() -> PartFinding:
-    lacking = filters_lacking()
-    how = f"{lacking}; needs Linux 5.9 or later, and seccomp filters that no other program listens to"
-    return PartFinding("pod network", "pods with ports of their own, Services", "" if lacking else "usable", how)
+    missing = filters_lacking()
+    how = f"{missing}; needs Linux 5.9 or later, and seccomp filters that no other program listens to"
+    found = "" if missing else "usable; ports of nodes (hostPort) from pods alone"
+    return PartFinding("pod network", "pods with ports of their own, Services", found, how)
 
 
 def _fuse() -> PartFinding:
-    lacking = fuse_mount.lacking()
-    return PartFinding("FUSE", "a sysfs that acts on writes", "" if lacking else "usable", lacking or "")
+    missing = fuse_mount.lacking()
+    return PartFinding("FUSE", "a sysfs that acts on writes", "" if missing else "usable", missing or "")
 
 
 def _nvml() -> PartFinding:

@@ -104,6 +104,10 @@ class OnePod:
         """Nothing."""
         return ContainerUsage(0, 0)
 
+    async def summary(self, *, files: bool) -> dict[str, Any]:
+        """Nothing."""
+        return {"node": {"nodeName": "n1", **({"fs": {}} if files else {})}, "pods": []}
+
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
         """None."""
         return {}
@@ -143,6 +147,10 @@ def kubelet(token: str = "") -> list[Sent]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return [
         Sent("GET", "/healthz", headers),
+        *(
+            Sent("GET", f"/stats/{rest}", headers)
+            for rest in ("summary?only_cpu_and_memory=true", "summary", "", "x/y")
+        ),
         *(Sent("GET", f"/metrics{rest}", headers) for rest in ("", "/resource", "/cadvisor", "/probes", "/none")),
         *(Sent("GET", f"/containerLogs/default/p/c{query}") for query in ("", "?tailLines=1", "?follow=true")),
         Sent("GET", "/containerLogs/default/another/c"),

@@ -132,7 +132,8 @@ BY_HAND = {
     "kube/emulated/kubelet/pod_roots.py": "a program of a container of any user, in the run's own folder",
     "kube/emulated/kubelet/hosts_files.py": "/etc/hosts of containers, in the run's own folder",
     "kube/emulated/kubelet/resolver_files.py": "resolv.conf of containers, in the run's own folder",
-    "kube/emulated/kubelet/namespace_entry.py": "mount points in a namespace, and /proc",
+    "kube/emulated/kubelet/namespace_entry.py": "files of /proc",
+    "kube/emulated/kubelet/namespace_mounts.py": "mount points in a namespace",
 }
 
 

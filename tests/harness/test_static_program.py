@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +19,12 @@ import yaml
 
 from mews.kube.emulated.kubelet.mount_namespace import filters_lacking
 from tests.emulator.nvml.gobuild import built
+from tests.harness.as_nobody import NOBODY, as_nobody, lacking, run
 from tests.upstream.up import cluster
 
 pytestmark = pytest.mark.wall
 SOURCE = Path(__file__).parent / "podprogram"
+ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config"}, "data": {"color": "red"}}
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret"}, "stringData": {"word": "open"}}
@@ -81,6 +85,55 @@ def await_true(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < end, what
         time.sleep(0.2)
+
+
+def test_a_user_without_rights_gets_the_same(tmp_path: Path) -> None:
+    """Mews as nobody: the same program, as a pod with its volumes, processes and network."""
+    if lacking():
+        pytest.skip(lacking())
+    program = built(SOURCE, cgo=False)
+    with tempfile.TemporaryDirectory(prefix="n", dir="/tmp") as folder:
+        home, stage = Path(folder) / "home", Path(folder) / "stage"
+        home.mkdir()
+        stage.mkdir()
+        Path(folder).chmod(0o755)
+        server = shutil.copy(program, folder)
+        images = Path(folder) / "images.yaml"
+        images.write_text(yaml.safe_dump({"images": {"case/static": {"process": [str(server)]}}}))
+        sees = [Path(sys.base_prefix), Path(sys.prefix), ROOT]
+
+        def as_user(argv: list[str], own: Path) -> list[str]:
+            own.chmod(0o777)
+            environment = ["env", f"HOME={home}", f"XDG_CACHE_HOME={home}", f"TMPDIR={own}"]
+            return as_nobody([*environment, *argv], home=home, sees=sees, stage=stage)
+
+        asked = as_user([sys.executable, "-c", PROBE], home)
+        said = run(asked).strip()
+        if said:
+            pytest.skip(f"no namespaces for users without rights: {said}")
+        with cluster(["--stack", "none", "--images", str(images)], started=as_user) as ready:
+            client = Client(ready["kubeconfig"])
+            client.apply(CONFIG, SECRET, pod("one", 0), pod("two", 0), service("one"), service("two"), *PAIRS)
+            pods = ("pod/one", "pod/two", "pod/pair", "pod/sharing")
+            client.run("wait", "--for=condition=Ready", *pods, "--timeout", "60s")
+            check_files(client)
+            check_network(client)
+            numbers = client.seen("one", file="/proc/1/cmdline")["files"]["/proc/1/cmdline"]
+            assert numbers.startswith("/server"), numbers
+            for name, first in (("pair", "sh"), ("sharing", "pause")):
+                said = client.run("exec", name, "-c", "beside", "--", "sh", "-c", "id -u; cat /proc/1/comm")
+                assert said.split() == ["1234", first]
+            assert Path(f"/proc/{ready['pid']}").stat().st_uid == NOBODY
+
+
+_WAITS = ["sh", "-c", "trap exit TERM; while :; do sleep 1; done"]
+_BESIDE = {"name": "beside", "image": "busybox", "command": _WAITS, "securityContext": {"runAsUser": 1234}}
+_BOTH = [{"name": "main", "image": "busybox", "command": _WAITS}, _BESIDE]
+PAIRS = [
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": _BOTH, **more}}
+    for name, more in (("pair", {}), ("sharing", {"shareProcessNamespace": True}))
+]
+PROBE = "from mews.kube.emulated.kubelet.mount_namespace import filters_lacking; print(filters_lacking())"
 
 
 def test_a_static_program_is_a_pod_of_its_own(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,11 @@ _PATIENCE_S = 120.0
 
 
 @contextlib.contextmanager
-def cluster(options: Sequence[str] = (), *, files: Mounts = ()) -> Iterator[dict[str, Any]]:
-    """The content of ready.json while it is up. ``files`` are there for its processes alone, at absolute paths.
+def cluster(
+    options: Sequence[str] = (), *, files: Mounts = (), started: Callable[[list[str], Path], list[str]] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The content of ready.json while it is up. ``files`` are there for its processes alone, at absolute paths;
+    ``started`` turns its command, and the folder that is to be its user's, into how that user starts it.
 
     Raises RuntimeError with what it said where it does not come up.
     """
@@ -31,6 +34,8 @@ def cluster(options: Sequence[str] = (), *, files: Mounts = ()) -> Iterator[dict
         start = NamespaceStart(files)
         if files:
             argv = [*start.prefix, *argv]
+        if started is not None:
+            argv = started(argv, Path(folder))
         with errors.open("w", encoding="utf-8") as log:
             given = {"stdout": subprocess.DEVNULL, "stderr": log, "pass_fds": (start.descriptor,)}
             process = subprocess.Popen(argv, env=env, **given)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.errors import BadRequestError, ServerError
 from mews.kube.api.objects import Object, name_of, namespace_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.errors import ExecRefusedError, NoSuchContainerError
+from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.probe import LIVENESS, READINESS, STARTUP
 from mews.kube.emulated.kubelet.runtime import Process
 from mews.kube.streaming.standard_streams import StreamSession
@@ -24,10 +25,11 @@ _RESULTS = {True: "successful", False: "failed"}
 
 
 class EmulatedKubeletApi:
-    """Logs and commands of the pods of one node; works as long as its container daemon does."""
+    """Logs and commands of the pods of the node of that ``spec``; works as long as its container daemon does."""
 
-    def __init__(self, containerd: Containerd) -> None:
+    def __init__(self, containerd: Containerd, spec: NodeSpec) -> None:
         self._containerd = containerd
+        self._spec = spec
 
     async def log(
         self,
@@ -115,6 +117,10 @@ class EmulatedKubeletApi:
     def node_usage(self) -> ContainerUsage:
         """Return what the node uses as a whole."""
         return self._containerd.node_usage()
+
+    async def summary(self, *, files: bool) -> Mapping[str, Any]:
+        """Return node and pods as ``/stats/summary`` shows them, with ``files`` or CPU and memory alone."""
+        return await self._containerd.summary(self._spec, files=files)
 
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
         """(namespace, pod, container, uid, type, result) of probes -> how often (pkg/kubelet/prober)."""

@@ -19,6 +19,7 @@ from mews.kube.runtimehook.port import RunningEnvironment
 
 if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.images import Image
+    from mews.kube.emulated.kubelet.node import NodeSpec
     from mews.kube.emulated.kubelet.usage import UsageMeter
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
     from mews.kube.streaming.usage import ContainerUsage, PodUsage
@@ -221,8 +222,8 @@ class Containerd:
         """The machine goes down and comes up: every sandbox is down, what ran ended with 255, reason Unknown."""
         self.boots += 1
         ended = []
-        for sandbox in self._sandboxes.values():
-            sandbox.ready = False
+        for uid, sandbox in self._sandboxes.items():
+            self.down(uid)
             for name, starts in sandbox.instances.items():
                 if starts and starts[-1].running:
                     lost = replace(starts[-1], finished_at=self._clock.now(), exit_code=255, reason="Unknown")
@@ -234,9 +235,12 @@ class Containerd:
         """Stop the sandbox; its containers must have ended."""
         if uid in self._sandboxes:
             self._sandboxes[uid].ready = False
+        if self._processes is not None:
+            self._processes.forget(uid)
 
     def remove(self, uid: str) -> None:
         """Forget a pod, its logs and its volumes."""
+        self.down(uid)
         self._sandboxes.pop(uid, None)
         if self.volumes is not None:
             self.volumes.remove(uid)
@@ -347,6 +351,17 @@ class Containerd:
         usages = self.usage()
         gone_s = 0.0 if self._meter is None else self._meter.cpu_s()
         return node_usage(usages, gone_s + SYSTEM.cpu_nano / 1e9 * (self._clock.now() - self._began), self._began)
+
+    async def summary(self, spec: NodeSpec, *, files: bool) -> Mapping[str, Any]:
+        """Return what ``/stats/summary`` says of the node of that spec, with ``files`` or CPU and memory alone."""
+        from mews.kube.emulated.kubelet.summary import only_cpu_and_memory, summary
+
+        node, usages = self.node_usage(), self.usage()
+        if not files:
+            return only_cpu_and_memory(summary(spec, node, usages, {}, now=self._clock.now()))
+        volumes = self.volumes
+        held = {} if volumes is None else {uid_of(each.pod): await volumes.usage(each.pod) for each in usages}
+        return summary(spec, node, usages, held, now=self._clock.now())
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)

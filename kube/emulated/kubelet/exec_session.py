@@ -73,7 +73,7 @@ async def _over_pipes(command: Sequence[str], streams: StandardStreams, around: 
 
 async def _on_a_terminal(command: Sequence[str], streams: StandardStreams, around: Surroundings) -> int:
     terminal = Terminal()
-    argv, leads = with_terminal((*around.entry, *command))
+    argv, leads = ((*around.entry, *command), False) if around.entry else with_terminal(command)
     end = terminal.process_end
     env = {"TERM": "xterm", **around.env}
     around = Surroundings(env, around.folder, around.entry, around.passed)

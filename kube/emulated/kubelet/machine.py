@@ -55,7 +55,7 @@ class Machine(Struct, frozen=True):
 
     def api(self) -> EmulatedKubeletApi:
         """Logs and commands of its pods."""
-        return EmulatedKubeletApi(self.containerd)
+        return EmulatedKubeletApi(self.containerd, self.spec)
 
     def kubelet(
         self, context: Context, *, note: KubeletJournal | None = None, booting_for_s: float = 0.0

@@ -3,10 +3,16 @@
 ``boot FD SOURCE TARGET [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE
 stands at TARGET, also where the machine has no such path.
 
-``contain FD HOSTNAME UID GID STAGE FOLDER DOOR IP MODE [MODE SOURCE TARGET]... -- PROGRAM...`` makes a root for a
-container, and gives it a host name: this machine's folders, except /tmp, with MODE ``ro`` or ``rw``, and over them each
-SOURCE at TARGET. UID and GID are what the user and group of the caller are called inside; STAGE is an empty folder,
-FOLDER the working folder.
+``contain FD NAMESPACES HOSTNAME UID GID STAGE FOLDER DOOR IP MODE [MODE SOURCE TARGET]... -- PROGRAM...`` makes a root
+for a container, and gives it a host name: this machine's folders, except /tmp, with MODE ``ro`` or ``rw``, and over
+them each SOURCE at TARGET. UID and GID are what the user and group of the caller are called inside; STAGE is an empty
+folder, FOLDER the working folder.
+
+NAMESPACES are words with commas between them: ``ipc`` and ``pid`` are new ones; ``user:7``, ``ipc:8`` and ``pid:9``
+are joined by their descriptors; ``kept`` hands over descriptors of those that are new. With process IDs of its own,
+the program is another process, a child of the caller's, who reads its number from FD, a socket.
+
+``pause FD NAMESPACES --`` is the first process of new ones, and takes in the orphans of all others.
 
 ``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor of a
 socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP;
@@ -19,20 +25,28 @@ nothing changes outside the namespaces. Only the standard library is imported: a
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import signal
 import struct
 import sys
 
+_MOUNTS = "mews.kube.emulated.kubelet.namespace_mounts"
+if __name__ == "__main__":
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    _MOUNTS = "namespace_mounts"
+_files = __import__(_MOUNTS, fromlist=["call"])
+Container, call, libc, mount, number_of, place = (
+    _files.Container, _files.call, _files.libc, _files.mount, _files.number_of, _files.place,
+)  # fmt: skip
+NEW_SLAVE = _files.NEW_SLAVE
+
 _NEW_MOUNTS, _NEW_NAMES, _NEW_USER = 0x00020000, 0x04000000, 0x10000000
-_READ_ONLY, _REMOUNT, _BIND, _MOVE, _RECURSIVE, _UNBINDABLE, _SLAVE = 1, 0x20, 0x1000, 0x2000, 0x4000, 0x20000, 0x80000
-_KEPT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 0x400, os.ST_RELATIME: 0x200000}
-"""What a mount has, as statvfs(3) says it -> the flag by which a new mount keeps it, which it must."""
-_DETACH = 2
-_SET_PARENT_DEATH_SIGNAL = 1
-_MOUNT_SETATTR, _AT_CWD, _AT_RECURSIVE = 442, -100, 0x8000
-_NO_NEW_PRIVILEGES = 38
+_NEW = {"ipc": 0x08000000, "pid": 0x20000000}
+_CHILD_OF_PARENT, _OWNER = 0x8000, 0xB701
+"""Of clone(2), CLONE_PARENT: the new process is its starter's. Of ioctl_ns(2), NS_GET_USERNS."""
+_NO_DEVICES_NOR_PROGRAMS = 2 | 4 | 8
+_TAKE_TERMINAL = 0x540E
+_SET_PARENT_DEATH_SIGNAL, _SET_NAME, _NO_NEW_PRIVILEGES = 1, 15, 38
 _SECCOMP = {
     "x86_64": (317, 0xC000003E, (42, 49)),
     "aarch64": (277, 0xC00000B7, (200, 203)),
@@ -42,205 +56,90 @@ _SECCOMP = {
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
-_MACHINE, _ROOM = "/.machine", "/.room"
-"""While a container's root is made: where the machine's root is seen, and where folders in memory begin."""
-_LIVE = ("dev", "proc")
-"""Folders of the machine that stay as they are: what is written there goes to the kernel."""
-_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
-"""Numbers of the call that the C library does not name."""
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _call(name: str, *arguments: object) -> None:
-    if getattr(_libc, name)(*arguments) != 0:
-        number = ctypes.get_errno()
-        shown = ", ".join(os.fsdecode(word) for word in arguments if isinstance(word, bytes))
-        raise OSError(number, f"{name}({shown}): {os.strerror(number)}")
+class _Namespaces:
+    """Those of a container, as its words say."""
+
+    def __init__(self, words: str) -> None:
+        given = [word.partition(":") for word in words.split(",") if word]
+        self.joined = {kind: int(number) for kind, _, number in given if number}
+        self.new = [kind for kind, _, number in given if not number and kind in _NEW]
+        self._kept = any(kind == "kept" for kind, _, _ in given)
+
+    def make(self, fault: int, more: int, *, user: int, group: int) -> None:
+        """Be in them; ``more`` are made where the user is called so, after those of the pod are joined."""
+        flags = sum(_NEW[kind] for kind in self.new)
+        if self.joined:
+            for kind in ("user", "ipc", "pid"):
+                if kind in self.joined:
+                    _join(self.joined[kind])
+            call("unshare", _NEW_MOUNTS | flags)
+            mount("none", "/", None, NEW_SLAVE)
+        else:
+            _unshare(more | flags, user=user, group=group)
+        if "pid" in self.new or "pid" in self.joined:
+            self._become_first(fault)
+            mount("proc", "/proc", "proc", _NO_DEVICES_NOR_PROGRAMS)
+        if self.joined:
+            _unshare(more, user=user, group=group)
+
+    def _become_first(self, fault: int) -> None:
+        """Go on as another process, which has a number in the namespace; its starter learns the one outside."""
+        if fault == 2:
+            _go_on_as_child()
+            return
+        import _socket
+
+        own = os.open("/proc/self/ns", os.O_RDONLY | os.O_DIRECTORY)  # at once, the child moves all files away
+        numbers = (ctypes.c_long(0) for _ in range(4))
+        child = int(libc.syscall(ctypes.c_long(number_of("clone")), ctypes.c_long(_CHILD_OF_PARENT | 17), *numbers))
+        if child < 0:
+            raise OSError(ctypes.get_errno(), f"clone: {os.strerror(ctypes.get_errno())}")
+        if child == 0:
+            os.close(own)
+            return
+        kinds = ["user", *self.new] if self._kept else []
+        files = ["pid_for_children" if kind == "pid" else kind for kind in kinds]
+        held = [os.open(file, os.O_RDONLY, dir_fd=own) for file in files]
+        sent = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"={len(held)}i", *held))] if held else []
+        _socket.socket(fileno=os.dup(fault)).sendmsg([f"\0{child} {' '.join(kinds)}\n".encode()], sent)
+        os._exit(0)
 
 
-def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
-    form = None if kind is None else kind.encode()
-    _call("mount", os.fsencode(source), os.fsencode(target), form, ctypes.c_ulong(flags), None)
+def _go_on_as_child() -> None:
+    """This process waits for it, and ends as it ends."""
+    child = os.fork()
+    if child == 0:
+        call("prctl", _SET_PARENT_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
+        return
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _join(descriptor: int) -> None:
+    call("setns", descriptor, 0)
+    os.close(descriptor)
 
 
 def _unshare(more: int = 0, *, user: int, group: int) -> None:
     """New namespaces, in which this process' user and group are called so."""
     maps = (("uid_map", f"{user} {os.getuid()} 1"), ("gid_map", f"{group} {os.getgid()} 1"))
-    _call("unshare", _NEW_USER | _NEW_MOUNTS | more)
+    call("unshare", _NEW_USER | _NEW_MOUNTS | more)
     for name, text in (("setgroups", "deny"), *maps):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
-    _mount("none", "/", None, _RECURSIVE | _SLAVE)
+    mount("none", "/", None, NEW_SLAVE)
 
 
-def _place(source: str, target: str, in_memory: set[str]) -> None:
-    target = os.path.realpath(target)
-    if not os.path.exists(target):
-        _make_room(target, in_memory, is_folder=os.path.isdir(source))
-    _mount(source, target, None, _BIND | _RECURSIVE)
-
-
-def _make_room(target: str, in_memory: set[str], *, is_folder: bool) -> None:
-    """Make the path in a folder of the machine by putting in its place one in memory, with all that is in it; those
-    that are there already are ``in_memory``."""
-    parent = os.path.dirname(target)
-    while not os.path.isdir(parent):
-        parent = os.path.dirname(parent)
-    if parent in in_memory:
-        _make(target, is_folder=is_folder)
-        return
-    in_memory.add(parent)
-    stage = "/proc" if parent == "/tmp" else "/tmp"  # any folder that is not the one: it is covered for a moment
-    kept, covered = os.open(parent, os.O_PATH), os.open(stage, os.O_PATH)
-    names = sorted(os.listdir(parent))
-    _mount("none", stage, "tmpfs", 0)
-    for name in names:
-        if parent == "/" and stage == f"/{name}":
-            os.mkdir(f"{stage}/{name}")
-            _mount(f"/proc/self/fd/{covered}", f"{stage}/{name}", None, _BIND | _RECURSIVE)
-            _call("umount2", os.fsencode(f"{stage}/{name}"), _DETACH)  # the stage itself, which came along
-            continue
-        there = f"/proc/self/fd/{kept}/{name}" if stage != "/proc" else f"{parent}/{name}"
-        _take_over(there, f"{stage}/{name}")
-    _make(os.path.join(stage, os.path.relpath(target, parent)), is_folder=is_folder)
-    if parent == "/":
-        _become_root(stage)
-    else:
-        _mount(stage, parent, None, _MOVE)
-    os.close(kept)
-    os.close(covered)
-
-
-def _make(path: str, *, is_folder: bool) -> None:
-    os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
-    if not is_folder:
-        with open(path, "wb"):
-            pass
-
-
-def _become_root(stage: str) -> None:
-    """Nothing can be mounted over /, so the folder takes its place (pivot_root(2), "pivot_root(".", ".")")."""
-    os.chdir(stage)
-    _call("syscall", ctypes.c_long(_pivot_root()), b".", b".")
-    _call("umount2", b".", _DETACH)
-    os.chdir("/")
-
-
-def _take_over(path: str, there: str) -> None:
-    if os.path.islink(path):
-        os.symlink(os.readlink(path), there)
-        return
-    if os.path.isdir(path):
-        os.mkdir(there)
-    else:
-        with open(there, "wb"):
-            pass
-    _mount(path, there, None, _BIND | _RECURSIVE)
-
-
-def _boot(mounts: list[str]) -> None:
+def _boot(fault: int, mounts: list[str]) -> None:
     folder = os.getcwd()
     _unshare(user=os.getuid(), group=os.getgid())
     pairs = zip(mounts[::2], mounts[1::2], strict=True)
     in_memory: set[str] = set()
     for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
-        _place(source, target, in_memory)
+        place(source, target, in_memory)
     os.chdir(folder)  # it may lie below what was covered
-
-
-class _Container:
-    """The root of a container as it is made: ``ours`` says of its mounts whether a mount point can be made in them,
-    since they are the container's own."""
-
-    def __init__(self, mode: str) -> None:
-        self._mode = mode
-        self._ours = {"/": True}
-        self._in_memory: list[str] = []
-
-    def begin(self, stage: str) -> None:
-        """Take over the machine's folders; what is to be mounted is found below ``_MACHINE``."""
-        _mount("none", stage, "tmpfs", 0)
-        _mount("none", stage, None, _UNBINDABLE)  # else it would be among the folders that it takes over
-        os.mkdir(stage + _MACHINE)
-        _call("syscall", ctypes.c_long(_pivot_root()), os.fsencode(stage), os.fsencode(stage + _MACHINE))
-        os.chdir("/")
-        for name in os.listdir(_MACHINE):
-            if name == "tmp":
-                os.mkdir("/tmp")
-                continue
-            _take_over(f"{_MACHINE}/{name}", f"/{name}")
-            self._ours[f"/{name}"] = False
-            if self._mode == "ro" and name not in _LIVE and not os.path.islink(f"/{name}"):
-                _freeze(f"/{name}")
-
-    def place(self, mode: str, source: str, target: str) -> None:
-        """Show a file or folder of the machine at a path."""
-        target = os.path.realpath(target)
-        source = _MACHINE + source
-        if not os.path.exists(target):
-            self._make_room(target, is_folder=os.path.isdir(source))
-        _mount(source, target, None, _BIND | _RECURSIVE)
-        if mode == "ro":
-            _freeze(target)
-        self._ours[target] = mode == "rw"
-
-    def _make_room(self, target: str, *, is_folder: bool) -> None:
-        parent = os.path.dirname(target)
-        while not os.path.isdir(parent):
-            parent = os.path.dirname(parent)
-        if not self._is_ours(parent):
-            self._cover(parent)
-        _make(target, is_folder=is_folder)
-
-    def _is_ours(self, folder: str) -> bool:
-        while folder not in self._ours:
-            folder = os.path.dirname(folder)
-        return self._ours[folder]
-
-    def _cover(self, folder: str) -> None:
-        """Put one in memory in its place, with all that is in it."""
-        os.makedirs(_ROOM, exist_ok=True)
-        _mount("none", _ROOM, "tmpfs", 0)
-        for name in os.listdir(folder):
-            _take_over(f"{folder}/{name}", f"{_ROOM}/{name}")
-        os.chmod(_ROOM, os.stat(folder).st_mode & 0o7777)
-        _mount(_ROOM, folder, None, _MOVE)
-        self._ours[folder] = True
-        self._in_memory.append(folder)
-
-    def end(self) -> None:
-        """Let go of the machine's root; what is not a volume cannot be written from now on."""
-        _call("umount2", _MACHINE.encode(), _DETACH)
-        os.rmdir(_MACHINE)
-        if os.path.isdir(_ROOM):
-            os.rmdir(_ROOM)
-        if self._mode == "ro":
-            for folder in (*self._in_memory, "/"):
-                _freeze(folder, 0)
-
-
-def _pivot_root() -> int:
-    number = _PIVOT_ROOT.get(os.uname().machine)
-    if number is None:
-        raise OSError(f"no folder can be made below / on {os.uname().machine}")
-    return number
-
-
-def _freeze(path: str, depth: int = _AT_RECURSIVE) -> None:
-    """Nothing can be written through this mount any more, nor through those below it."""
-    wanted = struct.pack("=4Q", _READ_ONLY, 0, 0, 0)
-    try:
-        _call(
-            "syscall",
-            ctypes.c_long(_MOUNT_SETATTR), ctypes.c_long(_AT_CWD), os.fsencode(path), ctypes.c_long(depth), wanted,
-            ctypes.c_long(len(wanted)),
-        )  # fmt: skip
-    except OSError as error:
-        if error.errno != errno.ENOSYS:  # before Linux 5.12; then mounts below it stay as they are
-            raise
-        flags = os.statvfs(path).f_flag
-        kept = sum(number for known, number in _KEPT_FLAGS.items() if flags & known)
-        _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
 def _join_network(door: str, ip: str) -> None:
@@ -266,37 +165,74 @@ def _filter() -> int:
     ]  # fmt: skip
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
     program = struct.pack("@HP", len(lines), ctypes.addressof(code))
-    _call("prctl", _NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3)
+    call("prctl", _NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *[ctypes.c_ulong(0)] * 3)
     # A program whose call is interrupted would make it again: it is to wait (since Linux 5.19).
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):
-        listener = _libc.syscall(ctypes.c_long(seccomp), ctypes.c_long(_SET_FILTER), ctypes.c_ulong(flags), program)
+        listener = libc.syscall(ctypes.c_long(seccomp), ctypes.c_long(_SET_FILTER), ctypes.c_ulong(flags), program)
         if listener >= 0:
             os.set_inheritable(listener, False)
             return int(listener)
     raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
 
 
-def _contain(words: list[str]) -> None:
-    hostname, user, group, stage, folder, door, ip, mode, *mounts = words
+def _contain(fault: int, words: list[str]) -> None:
+    namespaces, hostname, user, group, stage, folder, door, ip, mode, *mounts = words
     starter = os.getppid()
-    _unshare(_NEW_NAMES, user=int(user), group=int(group))
+    made = _Namespaces(namespaces)
+    made.make(fault, _NEW_NAMES, user=int(user), group=int(group))
     if hostname:
-        _call("sethostname", os.fsencode(hostname), ctypes.c_size_t(len(os.fsencode(hostname))))
+        call("sethostname", os.fsencode(hostname), ctypes.c_size_t(len(os.fsencode(hostname))))
     placed = [
         (mode_of, os.path.realpath(source), target)
         for mode_of, source, target in zip(mounts[::3], mounts[1::3], mounts[2::3], strict=True)
     ]
-    container = _Container(mode)
+    container = Container(mode)
     container.begin(stage)
-    for mount in sorted(placed, key=lambda mount: os.path.realpath(mount[2]).count("/")):
-        container.place(*mount)
+    for one in sorted(placed, key=lambda one: os.path.realpath(one[2]).count("/")):
+        container.place(*one)
     container.end()
     os.chdir(folder)
-    # Once the namespaces are there: the kernel forgets it when a process gets other rights.
-    _call("prctl", _SET_PARENT_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
-    if os.getppid() != starter:
-        os._exit(128 + signal.SIGKILL)
+    _end_with_starter(fault, starter)
+    _lead_session()
     _join_network(door, ip)
+
+
+def _end_with_starter(fault: int, starter: int) -> None:
+    """Once the namespaces are there: the kernel forgets it when a process gets other rights."""
+    call("prctl", _SET_PARENT_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
+    try:
+        if fault == 2:
+            return
+        os.write(fault, b"\n")
+    except OSError:  # it reads no more
+        os._exit(128 + signal.SIGKILL)
+    if os.getppid() not in (starter, 0):
+        os._exit(128 + signal.SIGKILL)
+
+
+def _lead_session() -> None:
+    """Of a terminal, where there is one."""
+    if os.getsid(0) != os.getpid():
+        os.setsid()
+    if os.isatty(0):
+        libc.ioctl(0, ctypes.c_ulong(_TAKE_TERMINAL), ctypes.c_ulong(0))
+
+
+def _pause(fault: int, words: list[str]) -> None:
+    starter = os.getppid()
+    _Namespaces(words[0]).make(fault, 0, user=os.getuid(), group=os.getgid())
+    os.setsid()
+    _end_with_starter(fault, starter)
+    call("prctl", _SET_NAME, b"pause")
+    os.close(fault)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    while True:
+        signal.sigwait([signal.SIGCHLD])
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            continue
 
 
 def _of(pid: str, kind: str) -> str:
@@ -305,20 +241,36 @@ def _of(pid: str, kind: str) -> str:
 
 def _enter(pid: str, folder: str = "", door: str = "", ip: str = "") -> None:
     folder = folder or os.getcwd()
-    joined = [kind for kind in ("user", "mnt", "uts") if not os.path.samefile(_of(pid, kind), _of("self", kind))]
-    descriptors = [os.open(_of(pid, kind), os.O_RDONLY) for kind in joined]  # before what they show is another's
-    for descriptor in descriptors:
-        _call("setns", descriptor, 0)
-        os.close(descriptor)
+    kinds = [kind for kind in ("user", "ipc", "pid", "mnt", "uts") if not _is_same(_of(pid, kind), _of("self", kind))]
+    opened = {kind: os.open(_of(pid, kind), os.O_RDONLY) for kind in kinds}  # before what they show is another's
+    for descriptor in _in_order(opened):
+        _join(descriptor)
+    if "pid" in opened:
+        _go_on_as_child()
     os.chdir(folder)
+    if os.isatty(0):
+        _lead_session()
     _join_network(door, ip)
 
 
-def _try_filter(words: list[str]) -> None:
+def _is_same(one: str, other: str) -> bool:
+    return os.path.samefile(one, other)
+
+
+def _in_order(opened: dict[str, int]) -> list[int]:
+    """A container's user namespace may be below the one that owns what its pod shares, which is joined first."""
+    owners = {kind: libc.ioctl(opened[kind], ctypes.c_ulong(_OWNER)) for kind in ("ipc", "pid") if kind in opened}
+    own = os.fstat(opened["user"]) if "user" in opened else None
+    shared = [kind for kind, owner in owners.items() if own is None or not os.path.samestat(os.fstat(owner), own)]
+    first = [owners[shared[0]], *(opened[kind] for kind in shared)] if shared else []
+    return [*first, *(descriptor for kind, descriptor in opened.items() if kind not in shared)]
+
+
+def _try_filter(fault: int, words: list[str]) -> None:
     os.close(_filter())
 
 
-_WORK = {"boot": _boot, "contain": _contain, "filter": _try_filter}
+_WORK = {"boot": _boot, "contain": _contain, "filter": _try_filter, "pause": _pause}
 
 
 def _main() -> None:
@@ -330,8 +282,10 @@ def _main() -> None:
             _enter(*words)
         else:
             os.set_inheritable(fault, fault == 2)  # standard error is the program's, too
-            _WORK[verb](words[1:])
+            _WORK[verb](fault, words[1:])
         if program:
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and so would the program
+                signal.signal(number, signal.SIG_DFL)
             os.execvp(program[0], program)
     except OSError as error:
         os.write(fault, f"{error.strerror or error}\n".encode())

@@ -23,6 +23,7 @@ from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hosts_files import HostsFiles, fqdn_of
 from mews.kube.emulated.kubelet.images import SHELLS
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, filters_lacking
+from mews.kube.emulated.kubelet.pod_namespaces import PodNamespaces
 from mews.kube.emulated.kubelet.podnet.network import PodNetwork
 from mews.kube.emulated.kubelet.resolver_files import resolver_file
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
@@ -52,6 +53,7 @@ class PodRoots:
         host_allowed: bool = False,
         network: PodNetwork | None = None,
     ) -> None:
+        self.namespaces = PodNamespaces()
         self._network = network
         self._folder = folder
         self._volumes = volumes
@@ -85,6 +87,7 @@ class PodRoots:
             mounts.append(Mount(launch.working_dir, str(work)))
         mounts += _program(launch, own, env, taken)
         user, group = _identity(pod, launch.container)
+        share = await self.namespaces.share(launch)
         return ContainerRoot(
             mounts=tuple(_last_of_each([*mounts, *volumes])),
             stage=_made(own / "root"),
@@ -95,6 +98,8 @@ class PodRoots:
             door=await self._door(launch),
             ip=launch.ip,
             machine_writable=self._host_allowed,
+            namespaces=share.words,
+            joined=share.joined,
         )
 
     async def _door(self, launch: Launch) -> int | None:
@@ -123,6 +128,7 @@ class PodRoots:
 
     async def close(self) -> None:
         """Follow nothing any more."""
+        await self.namespaces.close()
         await self._hosts.close()
         await self._volumes.close()
         if self._network is not None:

@@ -23,6 +23,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Mount
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
+from mews.kube.emulated.kubelet.forked_process import ForkedProcess
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
 from mews.kube.emulated.kubelet.listening import connect_to_listener
@@ -52,7 +53,7 @@ class RealProcess:
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: asyncio.subprocess.Process | ForkedProcess,
         log: OutputLog,
         around: Surroundings,
         *,
@@ -66,6 +67,7 @@ class RealProcess:
         self._stdin = stdin
         self._stdin_once = stdin_once
         self._terminal = terminal
+        self._is_alone = False
 
     @property
     def pid(self) -> int:
@@ -88,6 +90,12 @@ class RealProcess:
         """Commands see what the process sees by going through that program first, which inherits descriptors."""
         self._around = replace(self._around, entry=entry, passed=passed)
 
+    async def become(self, child: int) -> None:
+        """What was started has made that process, which the container is, and ends."""
+        started, self._process = self._process, ForkedProcess(child)
+        self._is_alone = True
+        await started.wait()
+
     def finish(self) -> None:
         """Its process is gone: read what it left, close its streams."""
         self.log.end()
@@ -97,9 +105,14 @@ class RealProcess:
             self._terminal.ours.close()
 
     async def stop(self, grace_s: float) -> None:
-        """TERM to the group, KILL after the grace; real seconds, since the process lives in them."""
+        """TERM, KILL to the group after the grace; real seconds, since the process lives in them. TERM is for the first
+        process of a container with process IDs of its own, which ignores it unless it handles it, else for the group.
+        """
         if self._process.returncode is None:
-            self._signal(signal.SIGTERM)
+            if self._is_alone:
+                os.kill(self.pid, signal.SIGTERM)
+            else:
+                self._signal(signal.SIGTERM)
             try:
                 await asyncio.wait_for(self._process.wait(), grace_s)
             except TimeoutError:
@@ -250,6 +263,10 @@ class ProcessRuntime:
             start.abandon()
             raise
         fault = await start.fault()
+        if start.child is not None:
+            await started.become(start.child)
+        if self._roots is not None:
+            self._roots.namespaces.started(launch, started.pid, start.kept)
         if fault:
             await started.stop(0.0)
             started.finish()
@@ -273,6 +290,11 @@ class ProcessRuntime:
         except ValueError as error:  # a null byte, or half a surrogate pair, among arguments or variables
             log.end()
             raise StartError("RunContainerError", f"exec: {_argv(launch)[0]!r}: {error}") from error
+
+    def forget(self, uid: str) -> None:
+        """The pod's sandbox is down."""
+        if self._roots is not None:
+            self._roots.namespaces.forget(uid)
 
     async def close(self) -> None:
         """Kill what still runs; nothing is left behind."""
@@ -322,7 +344,7 @@ async def _on_a_terminal(
     launch: Launch, log: OutputLog, around: Surroundings, start: NamespaceStart | None
 ) -> RealProcess:
     terminal, around = Terminal(), Surroundings({"TERM": "xterm", **around.env}, around.folder, around.entry)
-    argv, leads = with_terminal((*_prefix(start), *_argv(launch)))
+    argv, leads = with_terminal(_argv(launch)) if start is None else ((*start.prefix, *_argv(launch)), False)
     end = terminal.process_end
     try:
         if start is None and shutil.which(_argv(launch)[0], path=around.env["PATH"]) is None:

@@ -130,6 +130,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def forget(self, uid: str) -> None:
+        """The sandbox of a pod is down, and its containers have ended."""
+        ...
+
     async def close(self) -> None:
         """End everything that still runs and remove what was written."""
         ...

@@ -235,6 +235,9 @@ class SimulatedRuntime:
         self._running.append(process)
         return process
 
+    def forget(self, uid: str) -> None:
+        """Of a sandbox nothing is kept here."""
+
     async def close(self) -> None:
         """End all."""
         for process in self._running:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mews.kube.api.objects import Object, key_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, all_containers_of, key_of, name_of, namespace_of, uid_of
 from mews.kube.emulated.kubelet.backoff import BackOff, go_duration
 from mews.kube.emulated.kubelet.container_resources import resizable
 from mews.kube.emulated.kubelet.containerd import ContainerInstance
@@ -16,12 +16,18 @@ from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.hooks import after_start
 from mews.kube.emulated.kubelet.image_pulls import ImagePulls
 from mews.kube.emulated.kubelet.images import Image
-from mews.kube.emulated.kubelet.mount_namespace import namespaces_lacking
+from mews.kube.emulated.kubelet.mount_namespace import lacking, namespaces_lacking
 from mews.kube.emulated.kubelet.podstate import ContainerWaiting, PodState, container_of
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.sources import Sources, sources_of
 from mews.kube.emulated.kubelet.tools import Tools
-from mews.kube.emulated.kubelet.unseen_volumes import REASON, explanation, unseen_volumes
+from mews.kube.emulated.kubelet.unseen_volumes import (
+    REASON,
+    SHARED_REASON,
+    explanation,
+    shared_namespaces,
+    unseen_volumes,
+)
 from mews.kube.events import pod_reference
 
 DEFAULT_GRACE_S = 30.0
@@ -70,12 +76,20 @@ class Starter:
 
     def _warn_of_volumes(self, pod: Object) -> None:
         """Once, as the first container of the pod starts, where volumes cannot be mounted."""
-        lacking = "" if self._tools.containerd.volumes is None else namespaces_lacking()
-        if self._tools.containerd.volumes is not None and not lacking:
+        missing = "" if self._tools.containerd.volumes is None else namespaces_lacking()
+        if self._tools.containerd.volumes is not None and not missing:
+            self._warn_of_namespaces(pod)
             return
         names = unseen_volumes(pod, lambda reference: self._tools.containerd.is_process(self._image(reference)))
         if names:
-            self._tools.events.event(pod_reference(pod), "Warning", REASON, explanation(names, lacking))
+            self._tools.events.event(pod_reference(pod), "Warning", REASON, explanation(names, missing))
+
+    def _warn_of_namespaces(self, pod: Object) -> None:
+        images = [self._image(str(each.get("image", ""))) for each in all_containers_of(pod)]
+        if any(self._tools.containerd.is_process(image) for image in images):
+            text = shared_namespaces(pod, lacking)
+            if text:
+                self._tools.events.event(pod_reference(pod), "Warning", SHARED_REASON, text)
 
     def _image(self, reference: str) -> Image | None:
         return self._tools.images.find(reference) or self._tools.images.stand_in(reference)

@@ -10,6 +10,7 @@ from mews.kube.api.objects import Object, all_containers_of
 from mews.kube.emulated.kubelet.in_cluster import FOLDER
 
 REASON = "VolumesNotMounted"
+SHARED_REASON = "NamespacesShared"
 
 
 def unseen_volumes(pod: Object, is_process: Callable[[str], bool]) -> tuple[str, ...]:
@@ -41,3 +42,16 @@ def explanation(names: tuple[str, ...], lacking: str = "") -> str:
     which = f"Volume {names[0]} is" if len(names) == 1 else f"Volumes {', '.join(names)} are"
     why = f" (no namespaces: {lacking})" if lacking else ""
     return f"{which} not mounted: containers that run as processes see the file system of this machine{why}"
+
+
+def shared_namespaces(pod: Object, lacking: Callable[[str], str]) -> str:
+    """Return what an event says of namespaces that the pod should not share with this machine and does; "": none.
+    ``lacking`` says of a kind why there can be none."""
+    spec = pod["spec"]
+    named = {"pid": ("hostPID", "process IDs"), "ipc": ("hostIPC", "IPC objects")}
+    found = {text: lacking(kind) for kind, (field, text) in named.items() if not spec.get(field)}
+    shared = [text for text, why in found.items() if why]
+    if not shared:
+        return ""
+    why = next(why for why in found.values() if why)
+    return f"Containers share the {' and '.join(shared)} of this machine: {why}"

@@ -78,6 +78,10 @@ class ReportingRuntime:
             raise StartError(REASON, f"{where}: {error}") from error
         return load
 
+    def forget(self, uid: str) -> None:
+        """The pod's sandbox is down."""
+        self._runtime.forget(uid)
+
     async def close(self) -> None:
         """End every container."""
         await self._runtime.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
 
 from mews.systems.kod2.errors import Kod2ConfigError
@@ -38,6 +39,8 @@ def main() -> int:
     except Kod2ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    # The first process of a container ignores the signal otherwise, and is killed after its pod's grace period.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     asyncio.run(play(settings))
     return 0
 

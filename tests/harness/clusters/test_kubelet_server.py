@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -140,5 +141,18 @@ def test_metrics_of_resources_are_those_of_a_kubelet(tmp_path: Path) -> None:
         _, text = await ask("/metrics", "all")
         assert 'kubelet_running_containers{container_state="running"} 2.0\n' in text
         assert (await ask("/metrics/none", "all"))[0] == 404
+
+    served(tmp_path, check)
+
+
+def test_a_summary_is_that_of_a_kubelet_and_may_be_short(tmp_path: Path) -> None:
+    async def check(ask: Ask, reviews: Reviews) -> None:
+        assert (await ask("/stats/summary", "metrics"))[0] == 403
+        status, text = await ask("/stats/summary", "all")
+        assert (status, json.loads(text)["node"]) == (200, {"nodeName": "n1", "fs": {}})
+        for query, has_files in (("true", False), ("false", True), ("yes", True)):
+            _, text = await ask(f"/stats/summary?only_cpu_and_memory={query}", "all")
+            assert ("fs" in json.loads(text)["node"]) is has_files
+        assert (await ask("/stats/container", "all"))[0] == 404
 
     served(tmp_path, check)

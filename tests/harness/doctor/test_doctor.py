@@ -156,8 +156,10 @@ def test_too_few_open_files_too_little_disk_and_closed_namespaces_are_reported(n
     monkeypatch.setattr(parts, "allowed_descriptors", lambda: 256)
     monkeypatch.setattr(parts, "_FREE_MIB", 1 << 40)
     monkeypatch.setattr(parts, "namespaces_lacking", lambda: "unshare: Operation not permitted")
+    monkeypatch.setattr(parts, "lacking", lambda kind: "mount(proc): no" if kind == "pid" else "")
     monkeypatch.setattr(parts.library, "available", lambda: False)
     _, _, found, _ = asked(capsys)
+    assert found["pod processes"]["get"].startswith("pods share this machine's process IDs: mount(proc): no; run Mews")
     assert f"run ulimit -n {descriptors_of(4)}" in found["open files"]["get"]
     assert "set XDG_RUNTIME_DIR or TMPDIR" in found["runtime folder"]["get"]
     assert found["namespaces"]["get"].startswith("unshare: Operation not permitted; allow unprivileged")

@@ -18,6 +18,7 @@ from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
@@ -39,7 +40,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 
 class _OneKubelet:
     def __init__(self, containerd: Containerd) -> None:
-        self.api = EmulatedKubeletApi(containerd)
+        self.api = EmulatedKubeletApi(containerd, NodeSpec("n1"))
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
         return self.api

@@ -2,6 +2,11 @@
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy
@@ -227,3 +232,19 @@ def test_the_loss_falls_while_a_job_of_processes_has_one_three_and_two_workers()
     path = Path(mews.scenarios.__file__).parent / "elastic" / "19-trainer.yaml"
     result = Engine(RunOptions(time="wall")).run(load_scenario(path), 1).result
     assert (result.verdict, result.reason) == ("passed", "")
+
+
+@pytest.mark.wall
+def test_a_server_ends_when_it_is_told_to(tmp_path):
+    """By itself: as the first process of a container it would be killed after the grace period only."""
+    config = {"cluster": {"ps": ["localhost:1"], "worker": ["localhost:2"]}, "task": {"type": "worker", "index": 0}}
+    argv = [sys.executable, "-u", "-m", "mews.systems.kod2.trainer"]
+    environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as task:
+        for _ in range(300):
+            caught = Path(f"/proc/{task.pid}/status").read_text().partition("SigCgt:\t")[2][:16]
+            if int(caught, 16) >> (signal.SIGTERM - 1) & 1:
+                break
+            time.sleep(0.1)
+        task.terminate()
+        assert task.wait(10) == 128 + signal.SIGTERM

@@ -24,8 +24,8 @@ ACTING: Mapping[str, str] = {
     "readinessProbe resizePolicy resources restartPolicy securityContext startupProbe stdin stdinOnce "
     "terminationMessagePolicy tty volumeDevices volumeMounts workingDir",
     "core/v1.EphemeralContainer": "args command env envFrom image imagePullPolicy name resources securityContext stdin "
-    "stdinOnce terminationMessagePolicy tty volumeMounts workingDir lifecycle livenessProbe ports readinessProbe "
-    "resizePolicy restartPolicy startupProbe volumeDevices",
+    "stdinOnce targetContainerName terminationMessagePolicy tty volumeMounts workingDir lifecycle livenessProbe ports "
+    "readinessProbe resizePolicy restartPolicy startupProbe volumeDevices",
     "core/v1.PodSecurityContext": "fsGroup runAsGroup runAsNonRoot runAsUser supplementalGroups",
     "core/v1.SecurityContext": "allowPrivilegeEscalation capabilities privileged readOnlyRootFilesystem runAsGroup "
     "runAsNonRoot runAsUser",
@@ -67,7 +67,6 @@ WHOLE = frozenset(
 """Structs of core/v1 all of whose fields act."""
 
 CONTAINERS_ONLY: Mapping[str, str] = {
-    POD: "hostIPC hostPID",
     "core/v1.PodSecurityContext": "supplementalGroups",
     "core/v1.SecurityContext": "allowPrivilegeEscalation capabilities privileged",
 }
@@ -77,6 +76,7 @@ played container do without."""
 PROCESSES_ONLY: Mapping[str, str] = {
     POD: "dnsConfig dnsPolicy setHostnameAsFQDN",
     "core/v1.EmptyDirVolumeSource": "medium",
+    "core/v1.EphemeralContainer": "targetContainerName",
 }
 """Those of ``ACTING`` that act where the image runs as a process; containers of the Docker engine do without, and
 nothing of a played one could tell."""
@@ -86,8 +86,8 @@ REFUSED_IN_CONTAINERS: Mapping[str, str] = {
     "core/v1.Container": "volumeDevices",
     "core/v1.EphemeralContainer": "volumeDevices",
 }
-"""Those of ``ACTING`` that a container of the Docker engine is refused for, with CreateContainerConfigError; a process
-and a played container do without."""
+"""Those of ``ACTING`` that a container of the Docker engine is refused for, with CreateContainerConfigError; a played
+container does without."""
 
 DROPPED: Mapping[str, str] = {
     POD: "hostnameOverride",
@@ -123,7 +123,6 @@ IGNORED: tuple[Ignored, ...] = (
         Ignored(struct, "terminationMessagePath", "termination messages come from the log (FallbackToLogsOnError)")
         for struct in _CONTAINER_FIELDS
     ),
-    Ignored("core/v1.EphemeralContainer", "targetContainerName", "containers share no process namespace"),
     Ignored(
         "core/v1.PodSecurityContext",
         "appArmorProfile fsGroupChangePolicy seLinuxChangePolicy seLinuxOptions seccompProfile "

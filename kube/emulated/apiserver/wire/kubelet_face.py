@@ -27,7 +27,7 @@ async def answer_as_kubelet(
     kubelet: KubeletApi, request: web.BaseRequest, path: str, *, now: float
 ) -> web.StreamResponse:
     """``/containerLogs``, ``/exec``, ``/attach`` (namespace, pod, perhaps its uid, container), ``/portForward``
-    (namespace, pod), ``/healthz``, ``/pods``, ``/metrics`` and below it.
+    (namespace, pod), ``/healthz``, ``/pods``, ``/stats/summary``, ``/metrics`` and below it.
 
     Raises ApiError for what must be refused.
     """
@@ -72,10 +72,17 @@ async def _ports(kubelet: KubeletApi, request: web.BaseRequest, target: _Target,
     return await serve_ports(request, kubelet.ports(target[0], target[1]), target[1])
 
 
+async def _stats(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, now: float) -> web.StreamResponse:
+    if target[0] != "summary":
+        return web.Response(status=404, text="404 page not found\n")
+    return web.json_response(await kubelet.summary(files=request.query.getall("only_cpu_and_memory", []) != ["true"]))
+
+
 _STREAMS = ("GET", "POST")
 _ANSWERS: Mapping[str, tuple[_Answer, tuple[str, ...], tuple[int, ...]]] = {
     "containerLogs": (_log, ("GET",), (3,)),
     "exec": (_exec, _STREAMS, (3, 4)),
     "attach": (_attach, _STREAMS, (3, 4)),
     "portForward": (_ports, _STREAMS, (2, 3)),
+    "stats": (_stats, ("GET", "POST"), (1,)),
 }

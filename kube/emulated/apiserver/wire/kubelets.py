@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mews.kube.api.objects import Object
 from mews.kube.client.port import ExecResult
@@ -63,6 +63,10 @@ class KubeletApi(Protocol):
 
     def node_usage(self) -> ContainerUsage:
         """Return what the node uses as a whole, for itself and for all that ever ran on it."""
+        ...
+
+    async def summary(self, *, files: bool) -> Mapping[str, Any]:
+        """Return node and pods as ``/stats/summary`` shows them, with ``files`` or CPU and memory alone."""
         ...
 
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:

@@ -138,6 +138,9 @@ class EngineRuntime:
         own = await self._volumes.mounts(launch.pod, launch.container, launch.env)
         return {name: value for name, value in variables.items() if name not in launch.env}, [*mounts, *own]
 
+    def forget(self, uid: str) -> None:
+        """Of a sandbox nothing is kept here."""
+
     async def close(self) -> None:
         """End every container; one whose engine does not answer is left to whoever removes what this run left."""
         containers = list(self._running)

@@ -122,6 +122,10 @@ class OciRuntime:
         """Return the same, by where it is on this machine."""
         return replace(device, host_path=os.path.realpath(self._node.place(device.host_path)))
 
+    def forget(self, uid: str) -> None:
+        """The pod's sandbox is down."""
+        self._runtime.forget(uid)
+
     async def close(self) -> None:
         """End every container."""
         await self._runtime.close()
@@ -145,6 +149,10 @@ class EditingRuntime:
             return await self._runtime.start(replace(launch, edits=given))
         prepared = await asyncio.to_thread(prepare, launch, self._node)
         return await self._runtime.start(replace(launch, edits=prepared.edits, gpus=_used(launch, prepared)))
+
+    def forget(self, uid: str) -> None:
+        """The pod's sandbox is down."""
+        self._runtime.forget(uid)
 
     async def close(self) -> None:
         """End every container."""

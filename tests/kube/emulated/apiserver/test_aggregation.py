@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from yarl import URL
 
 from mews.certificates import Certificates, ClusterCertificates, make_certificates, make_cluster_certificates
 from mews.kube.api.errors import ApiError
@@ -24,6 +25,7 @@ from mews.kube.client.port import Patch
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.wire.aggregation.openapi_parts import joined_swagger, part_of_swagger
+from mews.kube.emulated.apiserver.wire.aggregation.remote_client import MOST_BYTES, UnreachedError, whole
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from tests.kube.emulated.apiserver.another_server import BASE, GROUP, NAME, VERSION, AnotherServer
 
@@ -216,3 +218,28 @@ def test_of_a_document_only_the_part_of_the_group_is_joined() -> None:
     assert sorted(joined["paths"]) == ["/api", f"{BASE}/things"]
     assert joined["definitions"]["Spec"] == {"type": "array"}
     assert joined["swagger"] == "2.0"
+
+
+def test_a_document_without_end_is_not_read_to_its_end() -> None:
+    """A server sends as fast as it can within the time that it has."""
+
+    class Endless:
+        url = URL("https://127.0.0.1/openapi/v2")
+        sent = 0
+
+        @property
+        def content(self) -> Endless:
+            return self
+
+        async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+            while self.sent < 4 * MOST_BYTES:
+                self.sent += size
+                yield bytes(size)
+
+    async def main() -> None:
+        answer: Any = Endless()
+        with pytest.raises(UnreachedError, match=r"^/openapi/v2: a document of more than 32 MiB$"):
+            await whole(answer)
+        assert answer.sent < 2 * MOST_BYTES
+
+    asyncio.run(main())

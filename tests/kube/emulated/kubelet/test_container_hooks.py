@@ -10,6 +10,7 @@ from mews.harness.clock import run_virtual
 from mews.kube.deviceplugin.port import DeviceNode
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.container_hooks import ContainerHooks
+from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.runtimehook.port import HookedContainer, HookError, HookPolicy, HookRequest
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -55,7 +56,7 @@ def test_a_hook_s_answer_covers_what_plugin_and_pod_asked_for() -> None:
         async with bench.running():
             await bench.pod("a", containers=[CONTAINER])
             pod = await bench.phase("a", "Running")
-            printed = await EmulatedKubeletApi(bench.containerd).exec(
+            printed = await EmulatedKubeletApi(bench.containerd, NodeSpec("n1")).exec(
                 "default", "a", "main", ["printenv", "NVIDIA_VISIBLE_DEVICES"]
             )
             assert printed.stdout == b"2,3\n"

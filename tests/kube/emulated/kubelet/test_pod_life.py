@@ -14,6 +14,7 @@ from mews.kube.client.port import DeleteOptions, Patch
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.devices import AdmissionRejectedError, PreStartError
 from mews.kube.emulated.kubelet.images import load_images
+from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.system.profile import Delay, NodeState
 from tests.kube.emulated.kubelet.bench import Bench
 
@@ -308,7 +309,7 @@ def test_an_images_variables_are_those_that_neither_a_plugin_nor_the_pod_sets() 
         async with bench.running():
             await bench.pod("a", containers=[container])
             await bench.phase("a", "Succeeded")
-            api = EmulatedKubeletApi(bench.containerd)
+            api = EmulatedKubeletApi(bench.containerd, NodeSpec("n1"))
             assert [chunk async for chunk in api.log("default", "a", "main")] == [b"image plugin pod\n"]
 
     run_virtual(main)
@@ -332,7 +333,7 @@ def test_a_container_sees_its_plugins_environment_its_own_and_the_downward_api()
         async with bench.running():
             await bench.pod("a", containers=[container])
             pod = await bench.phase("a", "Running")
-            api = EmulatedKubeletApi(bench.containerd)
+            api = EmulatedKubeletApi(bench.containerd, NodeSpec("n1"))
             shown = b"".join([chunk async for chunk in api.log("default", "a", "main")]).decode().splitlines()
             assert shown[-1] == "hello from host-1"
             assert {"IN_BOTH=pod", "WHERE=host-1", f"ADDRESS={pod['status']['podIP']}"} <= set(shown)
@@ -356,7 +357,7 @@ def test_a_log_is_followed_until_its_container_ends_and_tailed() -> None:
         async with bench.running():
             await bench.pod("a", ["sh", "-c", "echo one; sleep 5; echo two; sleep 5; echo three"])
             await bench.phase("a", "Running")
-            api = EmulatedKubeletApi(bench.containerd)
+            api = EmulatedKubeletApi(bench.containerd, NodeSpec("n1"))
             assert [c async for c in api.log("default", "a", "main", follow=True)] == [b"one\n", b"two\n", b"three\n"]
             assert [c async for c in api.log("default", "a", "main", tail_lines=2)] == [b"two\nthree\n"]
             assert [c async for c in api.log("default", "a", "main", tail_lines=0)] == []

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import DeviceNode
-from mews.kube.emulated.kubelet import namespace_entry
+from mews.kube.emulated.kubelet import namespace_entry, namespace_mounts
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, namespaces_lacking
@@ -302,8 +302,9 @@ def test_an_unprivileged_user_gets_the_same(tmp_path: Path) -> None:
     for folder in ("stage", "volume"):
         (shared / folder).mkdir(parents=True)
         os.chown(shared / folder, 65534, 65534)
-    script = shared / "entry.py"
-    shutil.copy(namespace_entry.__file__, script)
+    script = shared / Path(namespace_entry.__file__).name
+    for module in (namespace_entry, namespace_mounts):
+        shutil.copy(module.__file__, shared)
     root = ContainerRoot((), shared / "stage", "/", 0, 0, hostname="h")
     words = ["contain", "2", *root.words, "rw", str(shared / "volume"), "/etc/a/b", "--"]
     look = ["sh", "-c", "id -u; hostname; echo x > /etc/a/b/c; cat /etc/a/b/c; touch /usr/x /etc/x /x"]

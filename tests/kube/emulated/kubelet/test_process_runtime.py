@@ -179,3 +179,24 @@ def test_an_argument_that_no_process_can_have_is_a_start_error(tmp_path: Path) -
                 await containerd.start(start)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("end", ["down", "remove", "reboot"])
+def test_what_a_pod_shares_is_forgotten_with_its_sandbox(tmp_path: Path, monkeypatch: Any, end: str) -> None:
+    forgotten: list[str] = []
+    monkeypatch.setattr(ProcessRuntime, "forget", lambda self, uid: forgotten.append(uid))
+
+    async def main() -> None:
+        async with daemon(tmp_path) as containerd:
+            start = launch("shared", ["true"])
+            containerd.create(start.pod)
+            await containerd.start(start)
+            await ended(containerd, "uid-shared")
+            assert forgotten == []
+            if end == "reboot":
+                await containerd.reboot()
+            else:
+                getattr(containerd, end)("uid-shared")
+            assert forgotten == ["uid-shared"]
+
+    asyncio.run(main())

@@ -18,6 +18,7 @@ from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.kubelet import starter
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
@@ -25,6 +26,8 @@ from mews.kube.emulated.kubelet.kubelet import Kubelet
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
+from mews.kube.emulated.kubelet.volumes.host_paths import NodeHostPaths
+from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 from tests.kube.emulated.kubelet.bench import NODE, FakeDevices, pod
 
 pytestmark = pytest.mark.wall
@@ -38,7 +41,7 @@ class WallNode:
         simulated, processes = SimulatedRuntime(self.pace), ProcessRuntime(folder)
         rng = stream(1, "containerd")
         self.containerd = Containerd(self.clock, rng, simulated=simulated, processes=processes, network="127.9.2")
-        self.api = EmulatedKubeletApi(self.containerd)
+        self.api = EmulatedKubeletApi(self.containerd, NodeSpec("n1"))
 
     @asynccontextmanager
     async def kubelet(self) -> AsyncIterator[None]:
@@ -189,6 +192,52 @@ def test_a_process_that_cannot_see_its_volumes_is_warned_of_once(tmp_path: Path)
         said = [event for event in (await node.kube.list(EVENTS, namespace="default")).items if _warns(event)]
         text = "Volume a is not mounted: containers that run as processes see the file system of this machine"
         assert [(event["message"], event["count"]) for event in said] == [(text, 1)]
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+def test_a_pod_that_shares_process_ids_with_the_machine_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starter, "namespaces_lacking", lambda: "")
+    monkeypatch.setattr(starter, "lacking", lambda kind: "no /proc" if kind == "pid" else "")
+
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        paths = NodeHostPaths(lambda name: tmp_path / name, lambda host: None)
+        node.containerd.volumes = PodVolumes(lambda: node.kube, tmp_path, paths)
+        thrice = "n=$(cat count 2>/dev/null || echo 0); n=$((n+1)); echo $n > count; [ $n -ge 3 ]"
+        async with node.kubelet():
+            await node.bound("p", ["sh", "-c", thrice], policy="OnFailure")
+            await node.bound("played", image="mews/train")
+            await node.phase("p", "Succeeded")
+            await node.phase("played", "Running")
+        events = (await node.kube.list(EVENTS, namespace="default")).items
+        said = [(each["message"], each["count"]) for each in events if each["reason"] == "NamespacesShared"]
+        assert said == [("Containers share the process IDs of this machine: no /proc", 1)]
+        await node.containerd.close()
+
+    asyncio.run(main())
+
+
+def test_a_summary_has_what_processes_use_and_what_their_volumes_hold(tmp_path: Path) -> None:
+    async def main() -> None:
+        node = WallNode(tmp_path)
+        paths = NodeHostPaths(lambda name: tmp_path / name, lambda host: None)
+        node.containerd.volumes = PodVolumes(lambda: node.kube, tmp_path, paths)
+        async with node.kubelet():
+            await node.bound("p", ["sh", "-c", "while :; do :; done"], volumes=[{"name": "e", "emptyDir": {}}])
+            folder = tmp_path / (await node.phase("p", "Running"))["metadata"]["uid"] / "volumes/e"
+            folder.mkdir(parents=True)
+            (folder / "held").write_bytes(bytes(100_000))
+            await asyncio.sleep(1.5)
+            [found] = (await node.api.summary(files=True))["pods"]
+            assert (found["podRef"]["name"], found["containers"][0]["name"]) == ("p", "main")
+            assert found["cpu"]["usageCoreNanoSeconds"] > 0
+            assert found["volume"][0]["usedBytes"] >= 100_000
+            [short] = (await node.api.summary(files=False))["pods"]
+            assert "volume" not in short and short["podRef"] == found["podRef"]
         await node.containerd.close()
 
     asyncio.run(main())

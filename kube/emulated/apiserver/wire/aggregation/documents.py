@@ -62,6 +62,8 @@ class RemoteDocuments:
             found.swagger = await self._swagger(api)
         except (UnreachedError, UnresolvedError, OSError, ValueError, LookupError, TypeError, AttributeError):
             pass  # what it says is no document; it counts as stale, and is asked again
+        except RecursionError:
+            pass  # nor is what is nested without end
         self._known[api.name] = found
         self.generation += 1
 

@@ -27,6 +27,9 @@ _PLAIN = "!#$&'*+-.^_`|~"
 """What may stand in a header's name beside letters and digits (client-go transport.headerKeyEscape)."""
 _CONNECT_S = 30.0
 _MOST_CONTEXTS = 100
+_AT_ONCE = 64 * 1024
+MOST_BYTES = 32 << 20
+"""Of a document; Kubernetes' own OpenAPI, the longest that is known, has 4 MiB."""
 
 
 class UnreachedError(Exception):
@@ -130,7 +133,7 @@ class RemoteClient:
             raise UnreachedError(unreached(error, place.shown)) from error
 
     async def read(self, api: RemoteApi, path: str, accept: str, *, limit_s: float = 5.0) -> tuple[int, str, bytes]:
-        """(status, media type, body) as the aggregator reads a document.
+        """(status, media type, body) as the aggregator reads a document of at most ``MOST_BYTES``.
 
         Raises UnresolvedError, UnreachedError, ssl.SSLError.
         """
@@ -138,7 +141,7 @@ class RemoteClient:
             async with asyncio.timeout(limit_s):
                 answer = await self.ask(api, "GET", path, identity_headers(AGGREGATOR, [("Accept", accept)]))
                 async with answer:
-                    return answer.status, answer.headers.get("Content-Type", ""), await answer.read()
+                    return answer.status, answer.headers.get("Content-Type", ""), await whole(answer)
         except TimeoutError:
             raise UnreachedError("request timed out") from None
         except aiohttp.ClientError as error:
@@ -156,6 +159,19 @@ class RemoteClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+async def whole(answer: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer.
+
+    Raises UnreachedError for one of more than ``MOST_BYTES``.
+    """
+    found = bytearray()
+    async for chunk in answer.content.iter_chunked(_AT_ONCE):
+        found += chunk
+        if len(found) > MOST_BYTES:
+            raise UnreachedError(f"{answer.url.path}: a document of more than {MOST_BYTES >> 20} MiB")
+    return bytes(found)
 
 
 def _as_written(url: str) -> Any:

@@ -94,12 +94,12 @@ class Rack:
         """Begin, wait until due, finish."""
         lock, clock, box = self._locks[chassis], self.clock, self._fleet.box(chassis)
         with lock:
-            next_s = box.next_due()
+            next_s = box.agenda.next_s()
             now_s = clock.now()
             pending = dialect.begin(request, now_s)
             due = pending.due_s <= now_s
             reply = dialect.finish(pending, now_s) if due else None
-            quiet = due and request.method in ("GET", "HEAD") and box.next_due() == next_s
+            quiet = due and request.method in ("GET", "HEAD") and box.agenda.next_s() == next_s
         if not quiet:
             clock.stir()
         if reply is None:
@@ -153,4 +153,4 @@ class Rack:
         self.clock.stir()
 
     def _next_due(self) -> float | None:
-        return earliest(box.next_due() for box in self._fleet.boxes.values())
+        return earliest(box.agenda.next_s() for box in self._fleet.boxes.values())

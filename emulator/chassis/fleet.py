@@ -49,7 +49,7 @@ class Fleet:
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
         rng = random.Random(f"{self._seed}/chassis/{name}")
         store, telemetry = self._stores.get(name), self.telemetry[name]
-        before = self.boxes[name].events_emitted if name in self.boxes else 0
+        before = self.boxes[name].events.emitted if name in self.boxes else 0
         return EmulatedChassis(
             spec, rng, listener=self._listener, store=store, telemetry=telemetry, events_emitted=before
         )
@@ -75,15 +75,15 @@ class Fleet:
         """Return the table of one chassis."""
         box = self.box(name)
         rows = box.rows(now_s)
-        pending = box.pending()
+        pending = box.operations.pending()
         return {
             row.device: {
-                "uuid": box.device(row.device).uuid,
+                "uuid": box.table.spec(row.device).uuid,
                 "port": row.port,
                 "host": None if row.port is None else box.spec.ports.get(row.port),
                 "kind": row.kind,
-                "model": box.device(row.device).model,
-                "serial": box.device(row.device).serial,
+                "model": box.table.spec(row.device).model,
+                "serial": box.table.spec(row.device).serial,
                 "pool": box.spec.pool,
                 "gpuid": box.spec.gpuid(row.device),
                 "link": "up" if row.link else "down",

@@ -95,7 +95,7 @@ def free(server: ChassisServer) -> None:
     """Take the first devices off their ports: those are idle."""
     with server.rack.box("A") as box:
         for device in IDLE:
-            box.edit(device, None, server.rack.clock.now())
+            box.edits.edit(device, None, server.rack.clock.now())
 
 
 def places(server: ChassisServer) -> dict[str, str | None]:

@@ -24,7 +24,7 @@ def hosts(box):
     made = Hosts(load_hardware(FIXTURES / "demo.yaml"), 1)
     made.begin(0.0)
     with box.rack.box("A") as chassis:
-        chassis.listen(
+        chassis.events.listen(
             lambda event: made.on_event(event.chassis, event.number, event.event, event.fields, event.t + 1000.0)
         )
     return made

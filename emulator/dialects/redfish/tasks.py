@@ -116,7 +116,7 @@ class TaskList:
 
     def cancel(self, task: Task, box: EmulatedChassis, now_s: float) -> bool:
         """Give up what has not happened yet; what has stays. False if all of it has."""
-        gone = [box.cancel(operation, now_s) for operation in reversed(task.started.operations)]
+        gone = [box.operations.cancel(operation, now_s) for operation in reversed(task.started.operations)]
         task.cancelled = any(gone)
         self.sweep(now_s)
         return task.cancelled

@@ -52,14 +52,14 @@ class World:
             self.fleet.telemetry["A"].report(name, report_of(host), self.t)
 
     def step(self, what, device, argument):
-        spec = self.box.device(device)
+        spec = self.box.table.spec(device)
         host = self.hosts.hosts.get(self.box.spec.ports.get(spec.port))
         if what == "hold" and host is not None:
             host.hold(Holder(f"pod/{device}", (spec.uuid,), pid=9, name="x", computing=True, load=argument), self.t)
         elif what == "release" and host is not None:
             host.release(f"pod/{device}", self.t)
         elif what == "move":
-            self.box.edit(device, argument, self.t)
+            self.box.edits.edit(device, argument, self.t)
         elif what == "set":
             self.fleet.telemetry["A"].set(device, argument, self.t)
         elif what == "ecc" and host is not None:
@@ -104,7 +104,7 @@ class World:
     def check(self):
         nvml, metrics = self.by_nvml(), self.by_metrics()
         for device in DEVICES:
-            uuid, board = self.box.device(device).uuid, self.fleet.telemetry["A"].gpu(device)
+            uuid, board = self.box.table.spec(device).uuid, self.fleet.telemetry["A"].gpu(device)
             power, degrees, kwh, load = self.by_redfish(device)
             metric = metrics[uuid]
             assert round(1000 * metric["DCGM_FI_DEV_POWER_USAGE"]) == power

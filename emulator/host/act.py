@@ -191,7 +191,7 @@ def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
         raise ValueError("uuids: must be a list")
     if uuids is None and "device" not in action and "bdf" not in action:
         # As nvmlInit does: every GPU that the driver has.
-        uuids = [f.device.uuid for f in tree.host.functions() if f.has_node]
+        uuids = [f.device.uuid for f in tree.host.bus.functions() if f.has_node]
     elif uuids is None:
         uuids = [_function(tree, action).device.uuid]
     return Holder(
@@ -217,10 +217,10 @@ def _pid(value: Any) -> int:
 
 def _function(tree: HostTree, action: Mapping[str, Any]) -> Function:
     if "bdf" in action:
-        return tree.host.find(str(action["bdf"]))
+        return tree.host.bus.find(str(action["bdf"]))
     if "device" not in action:
         raise ValueError(f"{action['do']}: device or bdf is required")
-    return tree.host.holding(str(action["device"]))
+    return tree.host.bus.holding(str(action["device"]))
 
 
 def filled(tree: HostTree, action: Mapping[str, Any]) -> str:

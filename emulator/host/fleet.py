@@ -129,13 +129,13 @@ class Hosts:
         self._links_down = {place for place in self._links_down if place[0] != chassis}
         for name, host in self.hosts.items():
             others: dict[str, list[DeviceSpec]] = {}
-            for function in host.functions():
+            for function in host.bus.functions():
                 if function.plugged and function.chassis != chassis:
                     others.setdefault(function.chassis, []).append(function.device)
             host.reconcile({**others, chassis: _first(start, name)}, now_s)
             if name in start.ports.values():
                 host.set_power(True, now_s)
-            for function in host.functions():
+            for function in host.bus.functions():
                 if function.plugged and function.chassis == chassis and not function.link:
                     host.set_link(chassis, function.device.id, True, now_s)
 
@@ -186,7 +186,7 @@ def _has(host: Host, chassis: str, device: str) -> bool:
 
 
 def _on(host: Host, chassis: str, device: str) -> Iterator[Function]:
-    return (f for f in host.functions() if (f.chassis, f.device.id, f.plugged) == (chassis, device, True))
+    return (f for f in host.bus.functions() if (f.chassis, f.device.id, f.plugged) == (chassis, device, True))
 
 
 def _first(spec: ChassisSpec, host: str) -> list[DeviceSpec]:

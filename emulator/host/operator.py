@@ -43,12 +43,12 @@ class HostOperator:
         Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
 
         def act() -> None:
             if function.has_function:
                 function.plucked = True
-                self._host.take_down(function, BringUpStage.LINK)
+                self._host.bring_up.take_down(function, BringUpStage.LINK)
 
         return self._when_closed(f"remove of {bdf}", function, act)
 
@@ -59,7 +59,7 @@ class HostOperator:
         Raises NoSuchDeviceError for a bridge that there is not.
         """
         self._host.settle(now_s)
-        found = [f for f in self._host.functions() if below is None or below in bridges_above(f)]
+        found = [f for f in self._host.bus.functions() if below is None or below in bridges_above(f)]
         if below is not None and not found:
             raise NoSuchDeviceError(f"bridge {below!r}: nothing is below it")
         for function in found:
@@ -67,9 +67,13 @@ class HostOperator:
                 function.plucked = False
                 function.unbound = False
             # What is training or being enumerated goes on: looking for it does not start it anew.
-            if function.stage < BringUpStage.FUNCTION and function.link and not self._host.is_climbing(function):
-                self._host.climb(function)
-        self._host.emit("rescanned", None, below=below)
+            if (
+                function.stage < BringUpStage.FUNCTION
+                and function.link
+                and not self._host.bring_up.is_climbing(function)
+            ):
+                self._host.bring_up.climb(function)
+        self._host.events.emit("rescanned", None, below=below)
 
         def settled() -> bool:
             return all(
@@ -84,7 +88,7 @@ class HostOperator:
         Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
-        function = next((f for f in self._host.functions() if f.slot == slot and f.plugged), None)
+        function = next((f for f in self._host.bus.functions() if f.slot == slot and f.plugged), None)
         if function is None:
             raise NoSuchDeviceError(f"slot {slot}: is not ours, or empty")
         chosen = function
@@ -93,10 +97,10 @@ class HostOperator:
             if on:
                 if not chosen.powered:
                     chosen.powered, chosen.plucked, chosen.unbound = True, False, False
-                    self._host.climb(chosen)
+                    self._host.bring_up.climb(chosen)
             elif chosen.powered:
                 chosen.powered = False
-                self._host.take_down(chosen, BringUpStage.ABSENT)
+                self._host.bring_up.take_down(chosen, BringUpStage.ABSENT)
 
         what = f"power {'on' if on else 'off'} of slot {slot}"
         return self._now(PendingAction(what, _always, act)) if on else self._when_closed(what, chosen, act)
@@ -107,14 +111,14 @@ class HostOperator:
         Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
         if not function.bound or driver not in (None, function.bound):
             raise NoSuchDeviceError(f"{bdf}: is not bound to {driver or 'a driver'}")
 
         def act() -> None:
             if function.stage >= BringUpStage.DRIVER:
                 function.unbound = True
-                self._host.take_down(function, BringUpStage.FUNCTION)
+                self._host.bring_up.take_down(function, BringUpStage.FUNCTION)
 
         return self._when_closed(f"unbind of {bdf}", function, act)
 
@@ -124,14 +128,14 @@ class HostOperator:
         Raises NoSuchDeviceError (also for a driver that is not its), AlreadyBoundError, DriverFailedError.
         """
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
         matching = function.driver_override or function.card.driver
         if driver not in (None, matching):
             raise NoSuchDeviceError(f"{bdf}: {driver} does not take it, {matching} would")
         if function.bound:
             raise AlreadyBoundError(f"{bdf}: is bound to {function.bound}")
         function.unbound = False
-        self._host.climb(function)
+        self._host.bring_up.climb(function)
         self._host.settle(now_s)
 
         def done() -> bool:
@@ -151,11 +155,11 @@ class HostOperator:
         Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
 
         def act() -> None:
             function.driver_override = driver
-            self._host.version += 1
+            self._host.versions.changed()
 
         return self._now(PendingAction(f"driver_override of {bdf}", _always, act))
 
@@ -166,7 +170,7 @@ class HostOperator:
         number of them already.
         """
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
         if count > function.card.virtual_functions:
             raise OutOfRangeError(f"{bdf}: {count} virtual functions; at most {function.card.virtual_functions}")
         if count != len(function.virtual):
@@ -177,10 +181,10 @@ class HostOperator:
             if count and function.virtual:
                 raise DeviceInUseError(f"{bdf}: has {len(function.virtual)} virtual functions; take them away first")
             if count:
-                self._host.enable_virtual(function, count)
+                self._host.bring_up.enable_virtual(function, count)
             else:
-                self._host.disable_virtual(function)
-            self._host.emit("virtual-functions", function, count=count)
+                self._host.bring_up.disable_virtual(function)
+            self._host.events.emit("virtual-functions", function, count=count)
         made = tuple(function.virtual)
 
         def settled() -> bool:
@@ -194,11 +198,11 @@ class HostOperator:
         Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
 
         def act() -> None:
             function.autoprobe = on
-            self._host.version += 1
+            self._host.versions.changed()
 
         return self._now(PendingAction(f"sriov_drivers_autoprobe of {bdf}", _always, act))
 
@@ -208,11 +212,11 @@ class HostOperator:
         Raises NoSuchDeviceError.
         """
         self._host.settle(now_s)
-        function = next((f for f in self._host.functions() if f.has_node and f.minor == minor), None)
+        function = next((f for f in self._host.bus.functions() if f.has_node and f.minor == minor), None)
         if function is None:
             raise NoSuchDeviceError(f"/dev/nvidia{minor}: is not there")
         function.node_hidden = True
-        self._host.emit("node-removed", function)
+        self._host.events.emit("node-removed", function)
 
     # NVML's hot-plug calls
 
@@ -224,9 +228,9 @@ class HostOperator:
         function = self._gpu(bdf, now_s)
         if function.persistence != on:
             function.persistence = on
-            self._host.emit("persistence", function, on=on)
+            self._host.events.emit("persistence", function, on=on)
             if not on and self._host.persistence_daemon:
-                self._host.at(now_s + DAEMON_S, lambda t: self._persist(function), function.device.uuid)
+                self._host.actions.agenda.at(now_s + DAEMON_S, lambda t: self._persist(function), function.device.uuid)
             close_unused(self._host)
         self._host.settle(now_s)
 
@@ -258,7 +262,7 @@ class HostOperator:
         again a moment later."""
         self._host.settle(now_s)
         self._host.persistence_daemon = on
-        for function in self._host.functions() if on else ():
+        for function in self._host.bus.functions() if on else ():
             self._persist(function)
         self._host.settle(now_s)
 
@@ -266,7 +270,7 @@ class HostOperator:
         alive = self._host.persistence_daemon and function.plugged and not function.lost
         if alive and function.is_gpu and function.stage >= BringUpStage.DRIVER and not function.persistence:
             function.persistence = True
-            self._host.emit("persistence", function, on=True)
+            self._host.events.emit("persistence", function, on=True)
 
     def drain(self, bdf: str, on: bool, now_s: float) -> None:
         """nvmlDeviceModifyDrainState: new processes do not see a draining GPU.
@@ -278,7 +282,7 @@ class HostOperator:
             raise DeviceInUseError(f"{bdf}: persistence mode is on")
         if function.draining != on:
             function.draining = on
-            self._host.emit("draining", function, on=on)
+            self._host.events.emit("draining", function, on=on)
 
     def remove_gpu(
         self, bdf: str, now_s: float, *, detach: bool = True, shut_link: bool = False, asker: Sequence[str] = ()
@@ -294,7 +298,7 @@ class HostOperator:
         function.plucked = detach
         if shut_link:
             function.powered = False
-        self._host.take_down(
+        self._host.bring_up.take_down(
             function, BringUpStage.ABSENT if shut_link else BringUpStage.LINK if detach else BringUpStage.FUNCTION
         )
         self._host.settle(now_s)
@@ -310,8 +314,8 @@ class HostOperator:
             raise DeviceLostError(f"{bdf}: GPU is lost")
         if self._host.busy(function, but=asker):
             raise DeviceInUseError(f"{bdf}: {self._users(function, asker)}")
-        self._host.take_down(function, BringUpStage.FUNCTION)
-        self._host.climb(function)
+        self._host.bring_up.take_down(function, BringUpStage.FUNCTION)
+        self._host.bring_up.climb(function)
         self._host.settle(now_s)
 
     def called(self, what: str, act: Callable[[], None], now_s: float, *, removal: bool = False) -> PendingAction:
@@ -320,21 +324,21 @@ class HostOperator:
         self._host.settle(now_s)
         profile = self._host.profile
         pending = PendingAction(what, _always, act)
-        self._host.slowly(pending, profile.remove if removal else profile.drain)
+        self._host.actions.slowly(pending, profile.remove if removal else profile.drain)
         self._host.settle(self._host.now_s)
         return pending
 
     def discover(self, now_s: float, below: str | None = None) -> PendingAction:
         """nvmlDeviceDiscoverGpus: a rescan; slots that ``shut_link`` switched off are powered again."""
         self._host.settle(now_s)
-        for function in self._host.functions():
+        for function in self._host.bus.functions():
             if not function.powered and (below is None or below in (function.bdf, *bridges_above(function))):
                 function.powered = True
         return self.rescan(now_s, None)
 
     def _gpu(self, bdf: str, now_s: float) -> Function:
         self._host.settle(now_s)
-        function = self._host.find(bdf)
+        function = self._host.bus.find(bdf)
         if function.stage < BringUpStage.DRIVER or not function.is_gpu:
             raise NoSuchDeviceError(f"{bdf}: the driver does not have it")
         return function
@@ -353,11 +357,11 @@ class HostOperator:
 
         pending = self._now(PendingAction(what, closed, act))
         if not pending.done:
-            self._host.emit("waiting", function, what=what)
+            self._host.events.emit("waiting", function, what=what)
         return pending
 
     def _now(self, pending: PendingAction) -> PendingAction:
-        self._host.do(pending)
+        self._host.actions.do(pending)
         self._host.settle(self._host.now_s)
         return pending
 

@@ -180,7 +180,7 @@ class _Session:
 
     def _hold(self, request: Hold, now_s: float) -> None:
         host = self._rack.host(self._host)
-        uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
+        uuids = tuple(f.device.uuid for f in host.bus.functions() if f.bdf in request.bus_ids)
         pid = self._pid or request.pid
         host.hold(Holder(self._key, uuids, pid=pid, name=program_name(pid)), now_s)
 

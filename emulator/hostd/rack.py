@@ -89,8 +89,8 @@ class HostRack:
 
     def _write_out(self) -> None:
         for name, tree in self._trees.items():
-            if tree.host.version != self._published[name]:
-                self._published[name] = tree.host.version
+            if tree.host.versions.all != self._published[name]:
+                self._published[name] = tree.host.versions.all
                 for publisher in self._publishers:
                     publisher(name, tree)
 
@@ -102,7 +102,7 @@ class HostRack:
         """
         with self._changed:
             host = self._hosts.host(name)
-            due_s, now_s = host.next_due(), self.clock.now()
+            due_s, now_s = host.actions.agenda.next_s(), self.clock.now()
             if due_s is not None and due_s <= now_s:
                 with self.acting():
                     host.settle(now_s)
@@ -176,4 +176,4 @@ class HostRack:
                 host.settle(now_s)
 
     def _next_due(self) -> float | None:
-        return earliest(host.next_due() for host in self._hosts.hosts.values())
+        return earliest(host.actions.agenda.next_s() for host in self._hosts.hosts.values())

@@ -37,7 +37,7 @@ def reset(client, kind):
 def there(hosts, at_s=1e6):
     host = hosts.host("host-1")
     host.settle(max(at_s, host.now_s))
-    return [function.gpuid for function in host.functions() if function.ready]
+    return [function.gpuid for function in host.bus.functions() if function.ready]
 
 
 def test_a_host_that_is_switched_off_has_no_functions_and_no_xid_and_gets_them_back(box, client, hosts):
@@ -49,7 +49,7 @@ def test_a_host_that_is_switched_off_has_no_functions_and_no_xid_and_gets_them_b
     assert reset(client, "On").status == 204
     assert client.get(SYSTEM)["PowerState"] == "On"
     assert there(hosts) == before
-    assert "Xid" not in "".join(hosts.host("host-1").log.lines())
+    assert "Xid" not in "".join(hosts.host("host-1").events.log.lines())
 
 
 def test_what_is_attached_while_the_host_is_off_is_there_when_it_is_on(client, hosts):

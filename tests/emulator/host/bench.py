@@ -62,7 +62,7 @@ class Pair:
             host.settle(self.t)
 
     def device(self, device, host=None):
-        return (host or self.host).holding(device)
+        return (host or self.host).bus.holding(device)
 
     def hold(self, device, key="somebody"):
         self.host.hold(Holder(key, (self.device(device).device.uuid,), pid=4711), self.t)

@@ -168,7 +168,7 @@ def test_clearing_errors_keeps_those_of_the_boards_life(pair):
 
 
 def test_a_lost_gpu_and_one_without_a_driver_take_nothing(pair):
-    pair.host.fall(pair.device(V100))
+    pair.host.bring_up.fall(pair.device(V100))
     with pytest.raises(DeviceLostError):
         put(pair, V100, "power-limit", 150_000)
     pair.operator.unbind(pair.device(A100).bdf, pair.t)
@@ -326,7 +326,7 @@ def test_hoppers_memory_keeps_its_clock_from_the_next_load_of_the_driver_on(pair
 
 def test_later_boards_reduce_their_own_links():
     pair = Pair(ports=("1",) * 4, models=("B200", "B200", "H100-SXM", "T4"))
-    first, second, hopper = (function.device.id for function in list(pair.host.functions())[:3])
+    first, second, hopper = (function.device.id for function in list(pair.host.bus.functions())[:3])
     put(pair, first, "nvlink-own-bandwidth", 3)
     assert [shown(pair, each).link_bandwidth for each in (first, second)] == [3, 0]
     pair.device(first).unload()

@@ -140,8 +140,8 @@ def test_a_reset_takes_the_driver_off_and_on_and_is_refused_where_the_gpu_is_ope
     before = function.stage
     pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])
     pair.later(30.0)
-    assert [event.kind for event in pair.host.driver_events.last()][-2:] == ["unbind", "bind"]
+    assert [event.kind for event in pair.host.events.driver_events.last()][-2:] == ["unbind", "bind"]
     assert (function.stage, function.healthy) == (before, True)
-    pair.host.fall(function)
+    pair.host.bring_up.fall(function)
     with pytest.raises(DeviceLostError):
         pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])

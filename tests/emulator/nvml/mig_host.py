@@ -91,7 +91,7 @@ class MigHost(Driver):
         try:
             match request:
                 case Hold():
-                    uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
+                    uuids = tuple(f.device.uuid for f in host.bus.functions() if f.bdf in request.bus_ids)
                     host.hold(Holder(key, uuids, pid=request.pid), now_s)
                 case Release():
                     host.release(key, now_s)

@@ -20,13 +20,13 @@ def test_moves_and_faults_are_events_in_their_order():
     host.begin({spec.name: [first]}, 0.0)
     assert kinds(host) == []
     host.plug(spec.name, second, 1.0)
-    while (due := host.next_due()) is not None:
+    while (due := host.actions.agenda.next_s()) is not None:
         host.settle(due)
-    came = host.functions()[1].bdf
+    came = host.bus.functions()[1].bdf
     assert kinds(host) == [(1, "bind", came, 0)]
     host.faults.add({"kind": "ecc-errors", "device": second.id}, 2.0)
     host.settle(2.0)
     host.unplug(spec.name, second.id, 5.0)
-    while (due := host.next_due()) is not None:
+    while (due := host.actions.agenda.next_s()) is not None:
         host.settle(due)
     assert kinds(host)[1:] == [(2, "ecc-single", came, 0), (3, "xid", came, 79), (4, "unbind", came, 0)]

@@ -43,4 +43,4 @@ def test_a_host_alone_follows_a_chassis_that_has_others_on_its_ports(tmp_path):
     device = hardware.chassis[0].devices[4].id
     hosts.on_event("A", 1, "table-changed", {"device": device, "old_port": "2", "new_port": None}, 1.0)
     hosts.on_event("A", 2, "table-changed", {"device": device, "old_port": None, "new_port": "1"}, 2.0)
-    assert device in {function.device.id for function in hosts.host("host-1").functions()}
+    assert device in {function.device.id for function in hosts.host("host-1").bus.functions()}

@@ -132,7 +132,7 @@ def _chassis(box: Box) -> Iterator[tuple[Behind, Callable[[], Mapping[str, str |
     try:
         with server.rack.box("A") as inside:
             for device in IDLE:
-                inside.edit(device, None, server.rack.clock.now())
+                inside.edits.edit(device, None, server.rack.clock.now())
         ready = server.ready()
         ca = Path(ready["ca"]) if box.dialect == "redfish" else None
         yield Behind(ready["chassis"]["A"][box.dialect], ca), lambda: _places(server)

@@ -127,7 +127,7 @@ class TaskList:
 
 
 def failure_of(operation: Operation) -> RedfishError | None:
-    """Return what went wrong with a settled operation, as the reply of its own; None if the chassis says all is well.
+    """Return what went wrong with a settled operation, as its reply; None if the chassis says all is well.
 
     A chassis that lies says so here: a 500 although the device was attached, or nothing although it was not.
     """

@@ -217,7 +217,7 @@ class EmbeddedCluster:
         return host
 
     async def artefacts(self) -> Mapping[str, str]:
-        """Return None: the records have all that our kubelets say."""
+        """Return no logs: the records have all that our kubelets say."""
         return {}
 
     def components(self) -> Sequence[str]:

@@ -105,7 +105,7 @@ class DraDriver(Protocol):
 
 
 class Condition(Struct, frozen=True):
-    """How one device is."""
+    """How one device is: healthy, broken or unknown, and why."""
 
     healthy: bool
     message: str = ""

@@ -29,7 +29,7 @@ class _Move(Struct):
 
 
 class ClusterManager:
-    """Of one chassis. What failed is remembered until it is asked for again."""
+    """Moves devices of one chassis for composed clusters. What failed is remembered until it is asked for again."""
 
     def __init__(self, box: EmulatedChassis, view: FabricView, tenant: str) -> None:
         self._box, self._view, self._tenant = box, view, tenant

@@ -76,7 +76,8 @@ class _ChassisClients(Mapping[str, ChassisApi]):
 
 @dataclass(frozen=True, slots=True)
 class StackUnits:
-    """Makes them, for one cluster. ``measures``: system -> what its components measure themselves with."""
+    """Makes the units of one cluster's components. ``measures``: system -> what its components measure themselves
+    with."""
 
     scenario: Scenario
     inventory: Hardware

@@ -14,7 +14,8 @@ from mews.names import must_be
 
 
 class SystemMeasures:
-    """Keeps them for one cluster. ``kept``: system -> what its components measure themselves with.
+    """Keeps what the systems of one cluster measure of themselves. ``kept``: system -> what its components measure
+    themselves with.
 
     ``monitored``: the systems measure themselves for Prometheus, and nothing is known of it to ``measured``.
     """

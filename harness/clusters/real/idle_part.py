@@ -22,7 +22,7 @@ class PodMeasures:
 
 
 class IdlePart:
-    """Of ``RealCluster``."""
+    """Answers for ``RealCluster`` what Kubernetes and its pods do by themselves."""
 
     name: str
     journal: Journal

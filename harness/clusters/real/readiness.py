@@ -24,7 +24,7 @@ _LOOK_S = 0.2
 
 
 class Readiness:
-    """Of the nodes that are hosts (node -> host), from the moment on in which this is made.
+    """Waits for the nodes that are hosts (node -> host), from the moment on in which this is made.
 
     ``managed`` are the hosts with a device manager; ``others``: it is the user's, of which only the devices that it
     announces are seen. On the hosts ``hooked`` an agent answers runtime hooks, as ``records`` show.

@@ -15,6 +15,7 @@ from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.delivery import EventDelivery
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, SendingFace, Stream
+from mews.emulator.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.feed import EventFeed
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.request_log import RequestLog
@@ -37,18 +38,18 @@ class Rack:
         hardware: Hardware,
         *,
         clock: EmulatedClock,
-        seed: int | str = 0,
+        context: EmulationContext = BY_DEFAULT,
         stores: Mapping[str, TableStore] | None = None,
         telemetry_stores: Mapping[str, TelemetryStore] | None = None,
         fleet: Fleet | None = None,
     ) -> None:
-        """``fleet``: boxes that are there already, in place of those that seed and stores would make."""
+        """``fleet``: boxes that are there already, in place of those that ``context`` and stores would make."""
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
         self.requests = RequestLog(clock.now)
         self._fleet = fleet or Fleet(
-            hardware, seed, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores
+            hardware, context, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores
         )
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
         self._couriers: list[EventDelivery] = []

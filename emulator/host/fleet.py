@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore
@@ -20,9 +20,9 @@ Ports = Mapping[str, Mapping[str, str | None]]
 
 
 class Hosts:
-    """The hosts by name, each with its own stream of chance derived from the seed."""
+    """The hosts by name, each with its own stream of chance."""
 
-    def __init__(self, hardware: Hardware, seed: int | str, *, listener: Listener = ignore) -> None:
+    def __init__(self, hardware: Hardware, context: EmulationContext, *, listener: Listener = ignore) -> None:
         self.hardware = hardware
         self._chassis = {spec.name: spec for spec in hardware.chassis}
         self._order = {spec.name: EventOrder() for spec in hardware.chassis}
@@ -38,7 +38,7 @@ class Hosts:
                 spec,
                 cabled.get(spec.name, ()),
                 number=number,
-                rng=random.Random(f"{seed}/host/{spec.name}"),
+                rng=context.rng(f"host/{spec.name}"),
                 listener=listener,
             )
             for number, spec in enumerate(hardware.hosts)

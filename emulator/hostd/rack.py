@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mews.emulator.clock import EmulatedClock
+from mews.emulator.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.feed import EventFeed
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host import act
@@ -26,13 +27,18 @@ class HostRack:
     """The hosts, shared by the threads that serve them."""
 
     def __init__(
-        self, hardware: Hardware, *, clock: EmulatedClock, seed: int | str = 0, hosts: Hosts | None = None
+        self,
+        hardware: Hardware,
+        *,
+        clock: EmulatedClock,
+        context: EmulationContext = BY_DEFAULT,
+        hosts: Hosts | None = None,
     ) -> None:
-        """``hosts``: machines that run already, in place of those that the seed would make."""
+        """``hosts``: machines that run already, in place of those that ``context`` would make."""
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
-        self._hosts = hosts or Hosts(hardware, seed, listener=self.feed.emit)
+        self._hosts = hosts or Hosts(hardware, context, listener=self.feed.emit)
         self._trees = {name: HostTree(host) for name, host in self._hosts.hosts.items()}
         self._changed = threading.Condition(threading.RLock())
         self._published = dict.fromkeys(self._trees, -1)

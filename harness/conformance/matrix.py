@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.chassis_profiles import parse_profile
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
@@ -82,7 +83,11 @@ def serving(wrongs: Sequence[Wrong], dialect: str) -> Iterator[ChassisServer]:
     profile = {"attach": LONG_S, "detach": LONG_S} if lasting else "instant"
     chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in loaded.chassis)
     server = ChassisServer(
-        replace(loaded, chassis=chassis), dialects=(dialect,), password=PASSWORD, wrongs=wrongs, seed=0, speed=SPEED
+        replace(loaded, chassis=chassis),
+        dialects=(dialect,),
+        password=PASSWORD,
+        wrongs=wrongs,
+        context=EmulationContext(speed=SPEED),
     )
     server.start()
     try:

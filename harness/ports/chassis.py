@@ -13,6 +13,7 @@ from mews.emulator.chassis.store import MemoryStore
 from mews.emulator.dialects.redfish.settings import without_a_wire
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Pending, Request, Response, split_target
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
 from mews.kube.clock import Pace, later
@@ -37,7 +38,7 @@ class LocalFleet:
         self.pace = pace
         self.hardware = hardware
         stores = {spec.name: MemoryStore() for spec in hardware.chassis}
-        self.fleet = Fleet(hardware, seed, listener=self._emit, stores=stores)
+        self.fleet = Fleet(hardware, EmulationContext(seed), listener=self._emit, stores=stores)
         self._dead: set[str] = set()
         self._faces: dict[tuple[str, str], tuple[object, ChassisFace]] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}

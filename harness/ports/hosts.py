@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host import act
 from mews.emulator.host.errors import HostRefusalError
@@ -31,7 +32,7 @@ class LocalHosts:
     """All hosts of a hardware file on the running loop; emulated time is ``pace.now()``."""
 
     def __init__(self, hardware: Hardware, *, pace: Pace, seed: int | str, listener: Listener) -> None:
-        self.hosts = Hosts(hardware, seed, listener=listener)
+        self.hosts = Hosts(hardware, EmulationContext(seed), listener=listener)
         self.pace = pace
         self.trees = {name: HostTree(host) for name, host in self.hosts.hosts.items()}
         self.telemetry: Mapping[str, ChassisTelemetry] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.chassis_profiles import parse_profile
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
@@ -127,7 +128,12 @@ def _chassis(box: Box) -> Iterator[tuple[Behind, Callable[[], Mapping[str, str |
     loaded = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
     profile, speed = PROFILES[box.pace]
     chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in loaded.chassis)
-    server = ChassisServer(replace(loaded, chassis=chassis), dialects=(box.dialect,), password=PASSWORD, speed=speed)
+    server = ChassisServer(
+        replace(loaded, chassis=chassis),
+        dialects=(box.dialect,),
+        password=PASSWORD,
+        context=EmulationContext(speed=speed),
+    )
     server.start()
     try:
         with server.rack.box("A") as inside:

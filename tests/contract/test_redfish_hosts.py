@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.inventory_file import load_hardware
 from tests.contract.redfish import ROOT, Client, pass_time
@@ -21,7 +22,7 @@ def client(box):
 @pytest.fixture
 def hosts(box):
     """All hosts, fed by what the chassis tells from now on."""
-    made = Hosts(load_hardware(FIXTURES / "demo.yaml"), 1)
+    made = Hosts(load_hardware(FIXTURES / "demo.yaml"), EmulationContext(1))
     made.begin(0.0)
     with box.rack.box("A") as chassis:
         chassis.events.listen(

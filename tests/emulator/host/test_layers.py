@@ -2,6 +2,7 @@
 
 import pytest
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import BringUpStage
@@ -111,7 +112,7 @@ def test_more_than_two_hundred_devices_have_addresses_of_their_own():
         "hosts": [{"name": "h"}],
         "chassis": [{"name": "A", "slots": 300, "ports": {"1": "h"}, "devices": devices}],
     }
-    hosts = Hosts(parse_hardware(document, "test"), 1)
+    hosts = Hosts(parse_hardware(document, "test"), EmulationContext(1))
     hosts.begin(0.0)
     functions = hosts.host("h").bus.functions()
     assert len({f.bdf for f in functions}) == len({f.minor for f in functions}) == 300

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.config_space import LAST_SLOT
 from mews.emulator.host.fleet import Hosts
@@ -47,7 +48,7 @@ def slot_in_capabilities(config: bytes) -> int:
 
 @pytest.mark.parametrize(("chassis", "slots"), [(9, 2), (40, 32)])
 def test_every_port_shows_the_number_of_its_slot(chassis: int, slots: int) -> None:
-    hosts = Hosts(inventory(chassis, slots), seed=1)
+    hosts = Hosts(inventory(chassis, slots), EmulationContext(1))
     hosts.begin(0.0)
     tree = HostTree(hosts.host("host-1"))
     functions = hosts.host("host-1").bus.functions()
@@ -61,7 +62,7 @@ def test_every_port_shows_the_number_of_its_slot(chassis: int, slots: int) -> No
 
 
 def test_few_chassis_keep_a_thousand_numbers_each() -> None:
-    hosts = Hosts(inventory(8, 2), seed=1)
+    hosts = Hosts(inventory(8, 2), EmulationContext(1))
     hosts.begin(0.0)
     assert [function.slot for function in hosts.host("host-1").bus.functions()] == [
         1000 * box + n for box in range(8) for n in (1, 2)
@@ -69,7 +70,7 @@ def test_few_chassis_keep_a_thousand_numbers_each() -> None:
 
 
 def test_of_more_slots_than_a_port_can_number_it_has_the_lower_bits() -> None:
-    hosts = Hosts(inventory(300, 32), seed=1)
+    hosts = Hosts(inventory(300, 32), EmulationContext(1))
     hosts.begin(0.0)
     host = hosts.host("host-1")
     last = max(host.bus.functions(), key=lambda function: function.slot)
@@ -86,7 +87,7 @@ def test_domains_of_many_and_large_chassis_do_not_meet() -> None:
 
 
 def test_a_device_comes_back_into_its_slot_and_a_new_one_into_the_first_free() -> None:
-    hosts = Hosts(inventory(2, 4), seed=1)
+    hosts = Hosts(inventory(2, 4), EmulationContext(1))
     hosts.begin(0.0)
     host = hosts.host("host-1")
     before = {function.device.id: function.slot for function in host.bus.functions() if function.chassis == "C1"}

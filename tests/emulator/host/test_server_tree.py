@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.addresses import pcie_level
 from mews.emulator.hardware.bandwidth import GpuLinkRate, pairwise_bandwidth, smallest_and_sum
 from mews.emulator.hardware.pcie_tree import PcieRoot, PcieSwitch, PcieTree, lay_out
@@ -89,7 +90,7 @@ def test_a_lent_gpu_that_comes_is_at_its_ports_place_and_has_no_links_with_those
         ],
         "chassis": [{"name": "A", "slots": 1, "ports": {"1": "host-1"}, "devices": [{"id": "9", "uuid": "GPU-lent"}]}],
     }
-    hosts = Hosts(parse_hardware(document, "test"), 0)
+    hosts = Hosts(parse_hardware(document, "test"), EmulationContext(0))
     hosts.begin(0.0)
     host = hosts.host("host-1")
     before = [(gpu.uuid, gpu.bus_id) for gpu in nvml_host(host).gpus]

@@ -5,6 +5,7 @@ import struct
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.cards import card_of
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import AlreadyBoundError, BadWriteError, NoSuchDeviceError
@@ -233,7 +234,7 @@ def test_the_machine_is_named_as_firmware_names_it(pair):
 def test_the_driver_is_the_release_of_the_hardware_file():
     document = hardware()
     newer = replace(document, hosts=tuple(replace(host, driver="580.105.08") for host in document.hosts))
-    hosts = Hosts(newer, 0)
+    hosts = Hosts(newer, EmulationContext(0))
     hosts.begin(0.0)
     assert b"  580.105.08  " in HostTree(hosts.host("host-1")).read("proc/driver/nvidia/version")
     assert nvml_host(hosts.host("host-1")).driver_version == "580.105.08"

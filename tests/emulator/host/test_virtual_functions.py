@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.host.entries import Link
 from mews.emulator.host.errors import (
     BadWriteError,
@@ -222,7 +223,7 @@ def test_the_write_waits_until_their_drivers_have_them():
         ],
         "chassis": [{"name": "A", "ports": {"1": None}}],
     }
-    hosts = Hosts(parse_hardware(document, "test"), 0)
+    hosts = Hosts(parse_hardware(document, "test"), EmulationContext(0))
     hosts.begin(0.0)
     nic = Adapter(HostTree(hosts.host("host-1")), "nic")
     assert nic.read("sriov_totalvfs") == "4"

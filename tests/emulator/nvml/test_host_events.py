@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory_file import load_hardware
@@ -14,7 +15,7 @@ def kinds(host):
 
 
 def test_moves_and_faults_are_events_in_their_order():
-    host = Hosts(load_hardware(DEMO), 1).host("host-1")
+    host = Hosts(load_hardware(DEMO), EmulationContext(1)).host("host-1")
     spec = host.chassis[0]
     first, second = spec.devices[0], spec.devices[4]
     host.begin({spec.name: [first]}, 0.0)

@@ -12,6 +12,7 @@ from mews.emulator.dialects.redfish.resources.registry import ROUTES
 from mews.emulator.dialects.redfish.route import RouteTree
 from mews.emulator.dialects.redfish.service_state import RedfishView, ServiceState
 from mews.emulator.dialects.redfish.settings import without_a_wire
+from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
@@ -36,8 +37,8 @@ class World:
         from mews.emulator.host.fleet import Hosts
 
         self.t = 0.0
-        self.hosts = Hosts(hardware(), 1)
-        self.fleet = Fleet(hardware(), 1, listener=self._on_event)
+        self.hosts = Hosts(hardware(), EmulationContext(1))
+        self.fleet = Fleet(hardware(), EmulationContext(1), listener=self._on_event)
         self.box = self.fleet.box("A")
         self.redfish = ServiceState(self.box, without_a_wire("A", "p"))
         self.hosts.begin(0.0)

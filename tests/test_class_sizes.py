@@ -30,7 +30,6 @@ STILL_LARGE = {
     "systems/kubecomp/node_devices.py:NodeDevices": 27,
     "kube/emulated/apiserver/store/store.py:Store": 25,
     "systems/gpushare/extender.py:GpuShareExtender": 25,
-    "emulator/host/operator.py:HostOperator": 24,
     "harness/conformance/dialects/fm_table.py:FmTableClient": 24,
     "systems/gpushare/node_plan.py:NodePlan": 24,
     "systems/kubecomp/pool_worker.py:PoolWorker": 24,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from mews.emulator.host.capabilities import capability_nodes
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.host import Host
+from mews.emulator.host.nvml_calls import NvmlCalls
 from mews.emulator.host.operator import HostOperator
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.proc import proc_folder
@@ -31,6 +32,7 @@ class HostTree:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.operator = HostOperator(host)
+        self.nvml_calls = NvmlCalls(host, self.operator)
         self._version = -1
         self._found: dict[tuple[str, bool], Node] = {}
         self._children: dict[Folder, Mapping[str, Node]] = {}

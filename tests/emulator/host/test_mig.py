@@ -105,12 +105,12 @@ def test_a_gpu_whose_instance_is_used_stays_and_one_with_idle_instances_goes_who
     function = divided.device(H100)
     compute_on(divided, 0)
     with pytest.raises(DeviceInUseError):
-        divided.operator.remove_gpu(function.bdf, divided.t)
+        divided.nvml_calls.remove_gpu(function.bdf, divided.t)
     with pytest.raises(DeviceInUseError):
         mig(divided, "destroy-compute", 9, 0)
     mig(divided, "destroy-compute", 11, 0)
     divided.host.release("pod", divided.t)
-    divided.operator.remove_gpu(function.bdf, divided.t)
+    divided.nvml_calls.remove_gpu(function.bdf, divided.t)
     assert function.mig.instances == ()
 
 

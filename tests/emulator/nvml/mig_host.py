@@ -85,7 +85,7 @@ class MigHost(Driver):
             assert self.lock.wait_for(lambda: all(holder.pid != pid for holder in self.pair.host.holders), 10)
 
     def answer(self, request, key):
-        host, operator, now_s = self.pair.host, self.pair.operator, self.pair.t
+        host, calls, now_s = self.pair.host, self.pair.nvml_calls, self.pair.t
         self.asked.append(request)
         asker = [holder.key for holder in host.holders if holder.key.startswith("nvml/")]
         try:
@@ -96,9 +96,9 @@ class MigHost(Driver):
                 case Release():
                     host.release(key, now_s)
                 case ResetGpu():
-                    operator.reset_gpu(request.bus_id, now_s, asker=asker)
+                    calls.reset_gpu(request.bus_id, now_s, asker=asker)
                 case ChangeMig():
-                    made = operator.mig(request.bus_id, request.act, request.numbers, now_s, asker=asker)
+                    made = calls.mig(request.bus_id, request.act, request.numbers, now_s, asker=asker)
                     return NvmlReply(Return.SUCCESS, str(made))
         except HostRefusalError as refusal:
             return NvmlReply(CODES[type(refusal)], str(refusal))

@@ -15,8 +15,8 @@ from mews.emulator.chassis.store import TableStore
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.delivery import EventDelivery
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, SendingFace, Stream
-from mews.emulator.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.feed import EventFeed
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.request_log import RequestLog
 from mews.emulator.settling import SettlingThread, earliest

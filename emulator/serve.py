@@ -33,7 +33,7 @@ from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
-from mews.emulator.emulation_context import BY_DEFAULT, EmulationContext
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import ChassisSpec, Hardware
 from mews.emulator.http_quick import quick_answer
 from mews.emulator.http_server import HttpServer, stop_all

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.store import TableStore
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.telemetry.chassis import ChassisTelemetry
 from mews.names import must_be

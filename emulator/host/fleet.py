@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mews.emulator.clock import EmulatedClock
-from mews.emulator.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.feed import EventFeed
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host import act
 from mews.emulator.host.errors import HostRefusalError

@@ -23,7 +23,7 @@ from mews.emulator.clock import EmulatedClock
 from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
-from mews.emulator.emulation_context import BY_DEFAULT, EmulationContext
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.chassis_control import ChassisControl, ControlLostError

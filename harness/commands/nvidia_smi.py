@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
-from mews.emulator.emulation_context import BY_DEFAULT
+from mews.emulator.hardware.emulation_context import BY_DEFAULT
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory_file import load_hardware

@@ -13,7 +13,7 @@ from mews.emulator.chassis.store import MemoryStore
 from mews.emulator.dialects.redfish.settings import without_a_wire
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Pending, Request, Response, split_target
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
 from mews.kube.clock import Pace, later

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mews.emulator.chassis.fleet import Fleet
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 
 UsableAfter = Callable[[str, float, float], float]

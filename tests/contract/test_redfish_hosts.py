@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.inventory_file import load_hardware
 from tests.contract.redfish import ROOT, Client, pass_time

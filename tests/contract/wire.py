@@ -18,8 +18,8 @@ from mews.emulator.dialects.app import route
 from mews.emulator.dialects.fm.service import PREFIXES
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Dropped, Request, split_target
-from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mews.emulator.dialects.cdim.groups import DEFAULT_GROUP
 from mews.emulator.dialects.cdim.service import API
 from mews.emulator.dialects.identities import identity
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room

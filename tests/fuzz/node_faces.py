@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hostd.serve import HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.ready_file import write_ready

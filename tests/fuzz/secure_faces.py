@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mews.certificates import Certificates, make_certificates
 from mews.emulator.clock import unix_s
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room

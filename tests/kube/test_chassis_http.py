@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mews.dialects import OURS
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.ports.hardware_http import HttpHardwareControl

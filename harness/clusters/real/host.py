@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.hostd.chassis_control import ControlLostError
 from mews.emulator.hostd.serve import FILES, HostServer

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.tree import HostTree

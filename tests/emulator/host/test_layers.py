@@ -2,7 +2,7 @@
 
 import pytest
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import BringUpStage

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.config_space import LAST_SLOT
 from mews.emulator.host.fleet import Hosts

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.addresses import pcie_level
 from mews.emulator.hardware.bandwidth import GpuLinkRate, pairwise_bandwidth, smallest_and_sum
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.pcie_tree import PcieRoot, PcieSwitch, PcieTree, lay_out
 from mews.emulator.hardware.topology import cube_mesh, nvswitch
 from mews.emulator.host.entries import Link

@@ -5,8 +5,8 @@ import struct
 import pytest
 from msgspec.structs import replace
 
-from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.cards import card_of
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import AlreadyBoundError, BadWriteError, NoSuchDeviceError
 from mews.emulator.host.fleet import Hosts

@@ -12,7 +12,7 @@ from mews.emulator.dialects.redfish.resources.registry import ROUTES
 from mews.emulator.dialects.redfish.route import RouteTree
 from mews.emulator.dialects.redfish.service_state import RedfishView, ServiceState
 from mews.emulator.dialects.redfish.settings import without_a_wire
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of

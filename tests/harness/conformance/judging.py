@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mews.emulator.emulation_context import EmulationContext
 from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer

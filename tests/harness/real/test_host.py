@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
-from mews.emulator.emulation_context import BY_DEFAULT
+from mews.emulator.hardware.emulation_context import BY_DEFAULT
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.harness.catalogue.files import shipped

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from mews.emulator.emulation_context import EmulationContext
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.serve import ChassisServer
 from mews.kube.api.objects import phase_of
 from mews.kube.api.resources import NODES, PODS

@@ -172,3 +172,11 @@ def test_an_operation_costs_the_same_with_ten_and_with_ten_thousand_devices():
         return best
 
     assert cost(10_000) < 5 * cost(10)
+
+
+def test_the_telemetry_follows_what_is_put_in_and_pulled_out():
+    made = box(slots=9)
+    made.edits.insert(DeviceSpec("d9", "GPU-9", model="V100"), 1.0)
+    assert "d9" in made.telemetry.devices()
+    made.edits.remove("d9", 2.0)
+    assert "d9" not in made.telemetry.devices()

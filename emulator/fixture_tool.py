@@ -71,7 +71,7 @@ def make(plan: FixturePlan) -> dict[str, Any]:
 
 
 def _host_names(faker: Faker, count: int) -> list[str]:
-    """Return each with its number, so that no two are the same."""
+    """Return the names, each with a number, so that no two are the same."""
     return [f"{re.sub('[^a-z]', '', faker.last_name().lower())}-{number + 1}" for number in range(count)]
 
 

@@ -16,6 +16,7 @@ from mews.emulator.clock import EmulatedClock
 from mews.emulator.delivery import EventDelivery
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Request, Response, SendingFace, Stream
 from mews.emulator.feed import EventFeed
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.request_log import RequestLog
 from mews.emulator.settling import SettlingThread, earliest
@@ -37,18 +38,18 @@ class Rack:
         hardware: Hardware,
         *,
         clock: EmulatedClock,
-        seed: int | str = 0,
+        context: EmulationContext = BY_DEFAULT,
         stores: Mapping[str, TableStore] | None = None,
         telemetry_stores: Mapping[str, TelemetryStore] | None = None,
         fleet: Fleet | None = None,
     ) -> None:
-        """``fleet``: boxes that are there already, in place of those that seed and stores would make."""
+        """``fleet``: boxes that are there already, in place of those that ``context`` and stores would make."""
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
         self.requests = RequestLog(clock.now)
         self._fleet = fleet or Fleet(
-            hardware, seed, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores
+            hardware, context, listener=self.feed.emit, stores=stores, telemetry_stores=telemetry_stores
         )
         self._locks = {name: threading.Lock() for name in self._fleet.boxes}
         self._couriers: list[EventDelivery] = []
@@ -94,12 +95,12 @@ class Rack:
         """Begin, wait until due, finish."""
         lock, clock, box = self._locks[chassis], self.clock, self._fleet.box(chassis)
         with lock:
-            next_s = box.next_due()
+            next_s = box.agenda.next_s()
             now_s = clock.now()
             pending = dialect.begin(request, now_s)
             due = pending.due_s <= now_s
             reply = dialect.finish(pending, now_s) if due else None
-            quiet = due and request.method in ("GET", "HEAD") and box.next_due() == next_s
+            quiet = due and request.method in ("GET", "HEAD") and box.agenda.next_s() == next_s
         if not quiet:
             clock.stir()
         if reply is None:
@@ -153,4 +154,4 @@ class Rack:
         self.clock.stir()
 
     def _next_due(self) -> float | None:
-        return earliest(box.next_due() for box in self._fleet.boxes.values())
+        return earliest(box.agenda.next_s() for box in self._fleet.boxes.values())

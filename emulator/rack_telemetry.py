@@ -106,7 +106,7 @@ def exposed(box: EmulatedChassis, now_s: float) -> Iterator[ExposedGpu]:
     """Yield the GPUs of a chassis with their labels; ``gpu`` is the device's ID, ``Hostname`` empty where no host has
     it."""
     for row in box.rows(now_s):
-        spec = box.device(row.device)
+        spec = box.table.spec(row.device)
         if spec.kind == "GPU":
             host = None if row.port is None else box.spec.ports.get(row.port)
             labels = {

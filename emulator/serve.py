@@ -33,6 +33,7 @@ from mews.emulator.dialects.redfish.settings import ADMIN, RedfishSettings
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.strangers import gate
 from mews.emulator.dialects.wire import Dropped, Request, Response
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import ChassisSpec, Hardware
 from mews.emulator.http_quick import quick_answer
 from mews.emulator.http_server import HttpServer, stop_all
@@ -61,7 +62,7 @@ class ChassisServer:
     Dialects with a login have a port of their own for each chassis, under TLS by ``tls``, or by a certificate that is
     made where none is given; ``insecure`` leaves them in plain HTTP on the port of the others. ``port`` is the first
     port, ``further`` are the next ones; where they end, free ones are taken. ``wrongs``: deviations that stand in front
-    of each chassis, with dice by ``seed``. ``rack``: one that is there already; ``reads_only``: why it is only shown.
+    of each chassis, with dice by ``context``; ``rack``: one that is there; ``reads_only``: why it is only shown.
 
     Raises ValueError for an unknown dialect, OSError for a port that cannot be had, EmulatorError for a state file
     that cannot be used.
@@ -75,8 +76,7 @@ class ChassisServer:
         port: int = 0,
         dialects: Sequence[str] = tuple(OURS),
         state: str | Path | None = None,
-        speed: float = 1.0,
-        seed: int | str = 0,
+        context: EmulationContext = BY_DEFAULT,
         token: str | None = None,
         password: str | None = None,
         tls: Identity | None = None,
@@ -93,7 +93,7 @@ class ChassisServer:
         reads_only: str = "",
     ) -> None:
         self._tenant, self._reads_only = tenant, reads_only
-        self._wrongs, self._seed = tuple(wrongs), seed
+        self._wrongs, self._context = tuple(wrongs), context
         self._host, self._control_tls = host, control_tls
         self._dialects = {name: face_of(name) for name in dialects}
         secret = [] if insecure else [name for name, dialect in self._dialects.items() if dialect.login]
@@ -107,7 +107,7 @@ class ChassisServer:
         self.token = secrets.token_urlsafe(24) if token is None else token
         self._discovery: dict[str, Discoverable] = {}
         self._responder: SsdpResponder | None = None
-        clock = self._clock = EmulatedClock(speed) if rack is None else rack.clock
+        clock = self._clock = EmulatedClock(context.speed) if rack is None else rack.clock
         self._servers: dict[str, HttpServer | WrongServer] = {}
         self._secure: dict[str, HttpServer | WrongServer] = {}
         self._state = None if state is None else StateFile(state)
@@ -116,9 +116,9 @@ class ChassisServer:
             self.rack = rack or Rack(
                 hardware,
                 clock=clock,
-                seed=seed,
+                context=context,
                 stores={name: kept.table(name) for name in names} if kept else None,
-                telemetry_stores={name: kept.telemetry(name, speed) for name in names} if kept else None,
+                telemetry_stores={name: kept.telemetry(name, context.speed) for name in names} if kept else None,
             )
             if ssdp and "redfish" in self._dialects:
                 self._discovery = {spec.name: self._discoverable(spec) for spec in hardware.chassis}
@@ -140,7 +140,7 @@ class ChassisServer:
             for chassis in self.rack.names() if names else ():
                 whole, quick_only = self._answers(chassis, names)
                 if self._wrongs:
-                    ask = played(self._wrongs, whole, seed=f"{self._seed}/{chassis}", wait=self._wait)
+                    ask = played(self._wrongs, whole, seed=f"{self._context.seed}/{chassis}", wait=self._wait)
                     servers[chassis] = WrongServer(ask, self._host, port, tls=tls, admit=admit)
                 else:
                     app, quick = wire_app(whole, admit), quick_answer(quick_only, admit)
@@ -283,8 +283,7 @@ def serve(
     dialects: Sequence[str] = tuple(OURS),
     ready_file: str | Path | None = None,
     state: str | Path | None = None,
-    speed: float = 1.0,
-    seed: int | str = 0,
+    context: EmulationContext = BY_DEFAULT,
     token: str | None = None,
     control: tuple[str, int] = (LOOPBACK, 0),
     consecutive: bool = False,
@@ -318,8 +317,7 @@ def serve(
         port=listen[1],
         dialects=dialects,
         state=state,
-        speed=speed,
-        seed=seed,
+        context=context,
         token=token,
         password=password,
         tls=tls,
@@ -412,8 +410,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             dialects=chosen.dialect or tuple(OURS),
             ready_file=chosen.ready,
             state=chosen.state,
-            speed=chosen.speed,
-            seed=chosen.seed,
+            context=EmulationContext(chosen.seed, chosen.speed),
             token=chosen.token or os.environ.get("MEWS_CONTROL_TOKEN") or None,
             control=parse_listen(chosen.control),
             consecutive=chosen.consecutive,

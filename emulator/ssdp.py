@@ -25,7 +25,7 @@ class Discoverable(Struct):
 
 
 class SsdpResponder:
-    """Answers for these services.
+    """Answers SSDP searches for these services.
 
     Raises OSError where the port cannot be had.
     """

@@ -30,7 +30,7 @@ INVARIANTS: Final[ValueRegistry[Make]] = ValueRegistry("invariant", "mews.invari
 
 
 def made(named: Iterable[str] = ()) -> list[Invariant[Any]]:
-    """Return each anew, for one run: those of installed packages, and those that the scenario names.
+    """Return new ones for one run: those of installed packages, and those that the scenario names.
 
     Raises NotRegisteredError.
     """

@@ -113,7 +113,7 @@ LAYERS = ("chassis", "host", "kubelet", "api", "scheduler", "component", "fault"
 
 
 class Journal:
-    """Append-only; listeners hear each line as it is written and must not wait."""
+    """The timeline of a run, append-only; listeners hear each line as it is written and must not wait."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed

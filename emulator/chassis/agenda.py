@@ -65,3 +65,21 @@ class Agenda:
     def clear(self) -> None:
         """Cancel every action that has not happened yet."""
         self._entries, self._counts = [], {}
+
+
+class SettledAgenda(Agenda):
+    """An agenda with the time up to which everything on it has happened. That time never goes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+
+    def settle(self, now_s: float) -> None:
+        """Let everything happen that was due by now, each at its own time."""
+        next_s = self.next_s()
+        if next_s is not None and next_s <= now_s:
+            for at_s, action in self.due(now_s):
+                self.now_s = max(self.now_s, at_s)
+                action(self.now_s)
+        if now_s > self.now_s:
+            self.now_s = now_s

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
 from mews.emulator.chassis.events import Listener, ignore
 from mews.emulator.chassis.store import TableStore
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.telemetry.chassis import ChassisTelemetry
 from mews.names import must_be
@@ -21,23 +21,25 @@ ROW_KEYS = ("uuid", "port", "host", "kind", "model", "serial", "pool", "gpuid", 
 
 
 class Fleet:
-    """The boxes by chassis name, each with its own stream of chance derived from the seed."""
+    """The boxes by chassis name, each with its own stream of chance."""
 
     def __init__(
         self,
         hardware: Hardware,
-        seed: int | str,
+        context: EmulationContext,
         *,
         listener: Listener = ignore,
         stores: Mapping[str, TableStore] | None = None,
         telemetry_stores: Mapping[str, TelemetryStore] | None = None,
     ) -> None:
         self.hardware = hardware
-        self._seed = seed
+        self._context = context
         self._listener = listener
         self._stores = dict(stores or {})
         self.telemetry = {
-            spec.name: ChassisTelemetry(f"{seed}/telemetry/{spec.name}", (telemetry_stores or {}).get(spec.name))
+            spec.name: ChassisTelemetry(
+                f"{context.seed}/telemetry/{spec.name}", (telemetry_stores or {}).get(spec.name)
+            )
             for spec in hardware.chassis
         }
         self.boxes: dict[str, EmulatedChassis] = {}
@@ -47,9 +49,9 @@ class Fleet:
         """Return a box of that name as it is after power-on: its table from the store, nothing running. It counts its
         events on from those of the one before: hosts take one with a number that was for one that comes late."""
         spec = next(spec for spec in self.hardware.chassis if spec.name == name)
-        rng = random.Random(f"{self._seed}/chassis/{name}")
+        rng = self._context.rng(f"chassis/{name}")
         store, telemetry = self._stores.get(name), self.telemetry[name]
-        before = self.boxes[name].events_emitted if name in self.boxes else 0
+        before = self.boxes[name].events.emitted if name in self.boxes else 0
         return EmulatedChassis(
             spec, rng, listener=self._listener, store=store, telemetry=telemetry, events_emitted=before
         )
@@ -75,15 +77,15 @@ class Fleet:
         """Return the table of one chassis."""
         box = self.box(name)
         rows = box.rows(now_s)
-        pending = box.pending()
+        pending = box.operations.pending()
         return {
             row.device: {
-                "uuid": box.device(row.device).uuid,
+                "uuid": box.table.spec(row.device).uuid,
                 "port": row.port,
                 "host": None if row.port is None else box.spec.ports.get(row.port),
                 "kind": row.kind,
-                "model": box.device(row.device).model,
-                "serial": box.device(row.device).serial,
+                "model": box.table.spec(row.device).model,
+                "serial": box.table.spec(row.device).serial,
                 "pool": box.spec.pool,
                 "gpuid": box.spec.gpuid(row.device),
                 "link": "up" if row.link else "down",

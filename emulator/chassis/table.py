@@ -86,6 +86,10 @@ class DeviceTable:
         """Return every row, also of devices whose link is down."""
         return tuple(self._rows.values())
 
+    def devices(self) -> tuple[str, ...]:
+        """Return the IDs of all devices."""
+        return tuple(self._rows)
+
     def listing(self) -> tuple[DeviceRow, ...]:
         """Return the rows that a client is shown: the same tuple until something changes."""
         if self._listing is None:

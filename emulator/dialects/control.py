@@ -78,7 +78,7 @@ class Control:
         if port is not None and not isinstance(port, str):
             raise ValueError(f"port {port!r}: must be a string or null")
         with self._rack.box(_text(body, "chassis")) as box:
-            box.edit(_text(body, "device"), port, self._rack.clock.now())
+            box.edits.edit(_text(body, "device"), port, self._rack.clock.now())
         return 200, {}
 
     def _faults(self, request: Request) -> tuple[int, Any]:
@@ -126,12 +126,12 @@ class Control:
                 f"{', '.join(KINDS)}, and a GPU's model one of {', '.join(MODELS)}"
             )
         with self._rack.box(_text(body, "chassis")) as box:
-            box.insert(spec, self._rack.clock.now())
+            box.edits.insert(spec, self._rack.clock.now())
         return 201, {}
 
     def _remove(self, request: Request) -> tuple[int, Any]:
         with self._rack.box(_text(request.query, "chassis")) as box:
-            box.remove(_text(request.query, "device"), self._rack.clock.now())
+            box.edits.remove(_text(request.query, "device"), self._rack.clock.now())
         return 200, {}
 
 

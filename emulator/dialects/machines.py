@@ -53,7 +53,7 @@ class CabledMachines:
 def model_of(box: EmulatedChassis, device: str) -> str:
     """Return the model of a device; "unknown" of one that only a listing knows."""
     try:
-        return box.device(device).model
+        return box.table.spec(device).model
     except UnknownDeviceError:
         return "unknown"
 
@@ -61,7 +61,7 @@ def model_of(box: EmulatedChassis, device: str) -> str:
 def device_of(box: EmulatedChassis, uuid: str) -> str | None:
     """Return the device with that resource UUID, in any case."""
     wanted = uuid.lower()
-    return next((each for each in box.devices() if resource_uuid(box.spec.name, each) == wanted), None)
+    return next((each for each in box.table.devices() if resource_uuid(box.spec.name, each) == wanted), None)
 
 
 def leave_only(box: EmulatedChassis, operation: Operation, port: str) -> None:
@@ -69,7 +69,7 @@ def leave_only(box: EmulatedChassis, operation: Operation, port: str) -> None:
     CPU. A device that is free by then is detached."""
 
     def check() -> None:
-        if box.device(operation.device).port not in (port, None):
+        if box.table.spec(operation.device).port not in (port, None):
             operation.refuse(MovedElsewhereError(f"device {operation.device!r}: has left port {port}"))
 
     operation.before.append(check)

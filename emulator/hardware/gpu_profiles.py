@@ -8,57 +8,29 @@ outputs of such boards show them. Where boards of one model differ, one of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from msgspec import convert
 from msgspec.structs import fields
 
 from mews.emulator.hardware.gpu_profile import MIB, GpuProfile
+from mews.emulator.hardware.model_files import ModelFiles
 
-__all__ = ["ALIASES", "DEFAULT_MODEL", "MIB", "PROFILES", "GpuProfile", "is_known", "profile_of"]
+__all__ = ["ALIASES", "DEFAULT_MODEL", "MIB", "PROFILES", "GpuProfile", "gpu_models", "is_known", "profile_of"]
 
 _FOLDER = Path(__file__).parent / "gpus"
 _FIELDS = frozenset(field.name for field in fields(GpuProfile))
 
 
-class GpuModels(Mapping[str, GpuProfile]):
-    """The models of a folder, by name: a file each, which is read when it is asked for. ``RTX_3090.yaml`` has the
-    fields of ``RTX 3090``, or those in which it differs from the model that ``extends`` names."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files = {
-            path.stem.replace("_", " "): path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)
-        }
-        self._read: dict[str, GpuProfile] = {}
-
-    def __getitem__(self, name: str) -> GpuProfile:
-        found = self._read.get(name)
-        if found is None:
-            found = self._read[name] = convert(self._values(name), GpuProfile)
-        return found
-
-    def _values(self, name: str) -> dict[str, Any]:
-        import yaml
-
-        path = self._files[name]
-        values: dict[str, Any] = yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        base = values.pop("extends", None)
-        if unknown := sorted(values.keys() - _FIELDS):
-            raise ValueError(f"{path}: {unknown[0]}: unknown field; allowed: {', '.join(sorted(_FIELDS))}")
-        return values if base is None else self._values(base) | values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+def gpu_models(folder: Path) -> ModelFiles[GpuProfile]:
+    """Return the models of a folder."""
+    return ModelFiles(folder, _FIELDS, lambda _, values: convert(values, GpuProfile))
 
 
-PROFILES: Mapping[str, GpuProfile] = GpuModels(_FOLDER)
+PROFILES: Mapping[str, GpuProfile] = gpu_models(_FOLDER)
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {

@@ -114,7 +114,7 @@ def begin(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
         case "write":
             return tree.write(filled(tree, action), str(action.get("text", "1")), now_s)
         case "discover":
-            return operator.discover(now_s, action.get("below"))
+            return tree.nvml_calls.discover(now_s, action.get("below"))
         case "drain" | "persistence" | "set-gpu" | "mig" | "remove-gpu" | "reset-gpu":
             return _call(tree, action, now_s)
     _at_once(tree, action, now_s)
@@ -130,7 +130,7 @@ def _at_once(tree: HostTree, action: Mapping[str, Any], now_s: float) -> None:
         case "machine-power":
             host.set_power(bool(action.get("on", True)), now_s)
         case "persistence-daemon":
-            operator.persistence_daemon(bool(action.get("on", True)), now_s)
+            tree.nvml_calls.persistence_daemon(bool(action.get("on", True)), now_s)
         case "hold":
             host.hold(_holder(tree, action), now_s)
         case "release":
@@ -139,7 +139,7 @@ def _at_once(tree: HostTree, action: Mapping[str, Any], now_s: float) -> None:
 
 def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAction:
     """NVML's hot-plug calls, which take their time."""
-    operator, do, on = tree.operator, action["do"], bool(action.get("on", True))
+    calls, do, on = tree.nvml_calls, action["do"], bool(action.get("on", True))
     bdf = _function(tree, action).bdf
     setting, numbers = _setting(action) if do == "set-gpu" else ("", ())
     if do == "mig":
@@ -147,20 +147,20 @@ def _call(tree: HostTree, action: Mapping[str, Any], now_s: float) -> PendingAct
 
     def act() -> None:
         if do == "drain":
-            operator.drain(bdf, on, tree.host.now_s)
+            calls.drain(bdf, on, tree.host.now_s)
         elif do == "persistence":
-            operator.persistence(bdf, on, tree.host.now_s)
+            calls.persistence(bdf, on, tree.host.now_s)
         elif do == "set-gpu":
-            operator.set_gpu(bdf, setting, numbers, tree.host.now_s)
+            calls.set_gpu(bdf, setting, numbers, tree.host.now_s)
         elif do == "mig":
-            if operator.mig(bdf, setting, numbers, tree.host.now_s) and setting == "mode":
+            if calls.mig(bdf, setting, numbers, tree.host.now_s) and setting == "mode":
                 raise DeviceInUseError(f"{bdf}: MIG mode is kept by programs or instances")
         elif do == "reset-gpu":
-            operator.reset_gpu(bdf, tree.host.now_s)
+            calls.reset_gpu(bdf, tree.host.now_s)
         else:
-            operator.remove_gpu(bdf, tree.host.now_s)
+            calls.remove_gpu(bdf, tree.host.now_s)
 
-    return operator.called(f"{do} of {bdf}", act, now_s, removal=do in ("remove-gpu", "reset-gpu"))
+    return calls.called(f"{do} of {bdf}", act, now_s, removal=do in ("remove-gpu", "reset-gpu"))
 
 
 def _setting(action: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
@@ -191,7 +191,7 @@ def _holder(tree: HostTree, action: Mapping[str, Any]) -> Holder:
         raise ValueError("uuids: must be a list")
     if uuids is None and "device" not in action and "bdf" not in action:
         # As nvmlInit does: every GPU that the driver has.
-        uuids = [f.device.uuid for f in tree.host.functions() if f.has_node]
+        uuids = [f.device.uuid for f in tree.host.bus.functions() if f.has_node]
     elif uuids is None:
         uuids = [_function(tree, action).device.uuid]
     return Holder(
@@ -217,10 +217,10 @@ def _pid(value: Any) -> int:
 
 def _function(tree: HostTree, action: Mapping[str, Any]) -> Function:
     if "bdf" in action:
-        return tree.host.find(str(action["bdf"]))
+        return tree.host.bus.find(str(action["bdf"]))
     if "device" not in action:
         raise ValueError(f"{action['do']}: device or bdf is required")
-    return tree.host.holding(str(action["device"]))
+    return tree.host.bus.holding(str(action["device"]))
 
 
 def filled(tree: HostTree, action: Mapping[str, Any]) -> str:

@@ -60,7 +60,7 @@ def capability_nodes(host: Host) -> Mapping[str, Node]:
 def _capable(host: Host) -> list[Function]:
     return [
         function
-        for function in host.functions()
+        for function in host.bus.functions()
         if function.is_gpu and function.stage >= BringUpStage.DRIVER and gpu_profile(function.device.model).mig_capable
     ]
 

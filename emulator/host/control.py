@@ -78,7 +78,7 @@ def set_gpu(host: Host, function: Function, name: str, numbers: Sequence[int]) -
                 function.controls = controlled(function.controls, name, numbers, profile)
     except ControlError as error:
         raise BadWriteError(str(error)) from None
-    host.emit("gpu-set", function, name=name, values=list(numbers))
+    host.events.emit("gpu-set", function, name=name, values=list(numbers))
     close_unused(host)
 
 
@@ -92,7 +92,7 @@ def _set_links(host: Host, function: Function, name: str, numbers: Sequence[int]
         case "nvlink-threshold", (units,) if 1 <= units <= MOST_THRESHOLD:
             function.link_threshold = units
         case "nvlink-bandwidth", (mode,) if 0 <= mode < BANDWIDTH_MODES:
-            able = [each for each in host.functions() if each.is_gpu and _reducible(gpu_profile(each.device.model))]
+            able = [each for each in host.bus.functions() if each.is_gpu and _reducible(gpu_profile(each.device.model))]
             users = [user for each in able for user in host.holders.of(each.device.uuid) if user.computing]
             if users:
                 raise DeviceInUseError(f"nvlink-bandwidth: {len(users)} processes use GPUs")
@@ -102,7 +102,7 @@ def _set_links(host: Host, function: Function, name: str, numbers: Sequence[int]
             function.link_bandwidth = mode
         case _:
             raise BadWriteError(f"{name} {' '.join(map(str, numbers))}: is not a value of it")
-    host.emit("gpu-set", function, name=name, values=list(numbers))
+    host.events.emit("gpu-set", function, name=name, values=list(numbers))
 
 
 def _reducible(profile: GpuProfile) -> bool:
@@ -128,7 +128,7 @@ def _is_supported(name: str, profile: GpuProfile) -> None:
 
 def close_unused(host: Host) -> None:
     """The driver shuts down the GPUs that nobody has open: their controls are gone."""
-    for function in host.functions():
+    for function in host.bus.functions():
         if function.controls != function.held and not host.busy(function):
             function.controls = function.held
-            host.emit("gpu-shut-down", function)
+            host.events.emit("gpu-shut-down", function)

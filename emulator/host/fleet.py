@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec, Hardware
 from mews.emulator.host.event_order import EventOrder
 from mews.emulator.host.events import Listener, ignore
@@ -20,9 +20,9 @@ Ports = Mapping[str, Mapping[str, str | None]]
 
 
 class Hosts:
-    """The hosts by name, each with its own stream of chance derived from the seed."""
+    """The hosts by name, each with its own stream of chance."""
 
-    def __init__(self, hardware: Hardware, seed: int | str, *, listener: Listener = ignore) -> None:
+    def __init__(self, hardware: Hardware, context: EmulationContext, *, listener: Listener = ignore) -> None:
         self.hardware = hardware
         self._chassis = {spec.name: spec for spec in hardware.chassis}
         self._order = {spec.name: EventOrder() for spec in hardware.chassis}
@@ -38,7 +38,7 @@ class Hosts:
                 spec,
                 cabled.get(spec.name, ()),
                 number=number,
-                rng=random.Random(f"{seed}/host/{spec.name}"),
+                rng=context.rng(f"host/{spec.name}"),
                 listener=listener,
             )
             for number, spec in enumerate(hardware.hosts)
@@ -129,13 +129,13 @@ class Hosts:
         self._links_down = {place for place in self._links_down if place[0] != chassis}
         for name, host in self.hosts.items():
             others: dict[str, list[DeviceSpec]] = {}
-            for function in host.functions():
+            for function in host.bus.functions():
                 if function.plugged and function.chassis != chassis:
                     others.setdefault(function.chassis, []).append(function.device)
             host.reconcile({**others, chassis: _first(start, name)}, now_s)
             if name in start.ports.values():
                 host.set_power(True, now_s)
-            for function in host.functions():
+            for function in host.bus.functions():
                 if function.plugged and function.chassis == chassis and not function.link:
                     host.set_link(chassis, function.device.id, True, now_s)
 
@@ -186,7 +186,7 @@ def _has(host: Host, chassis: str, device: str) -> bool:
 
 
 def _on(host: Host, chassis: str, device: str) -> Iterator[Function]:
-    return (f for f in host.functions() if (f.chassis, f.device.id, f.plugged) == (chassis, device, True))
+    return (f for f in host.bus.functions() if (f.chassis, f.device.id, f.plugged) == (chassis, device, True))
 
 
 def _first(spec: ChassisSpec, host: str) -> list[DeviceSpec]:

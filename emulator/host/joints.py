@@ -36,7 +36,7 @@ class HostJoints(Struct, frozen=True):
 def shown_gpus(host: Host) -> list[Function]:
     """Return the GPUs that NVML shows, in order of bus address. One that the chassis took away is shown no more, though
     its function stays on the bus for as long as a process has it open."""
-    return [f for f in host.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
+    return [f for f in host.bus.functions() if f.stage == BringUpStage.NVML and (f.plugged or not f.lost)]
 
 
 def joints(host: Host, gpus: Sequence[Function]) -> HostJoints:
@@ -99,6 +99,6 @@ def _ends(host: Host, gpu: Function) -> tuple[str, ...]:
     if links is None or links.switched or gpu.chassis != OWN:
         return ()
     places = _places(host)
-    own = {f.device.id: f.bdf for f in host.functions() if f.chassis == OWN}
+    own = {f.device.id: f.bdf for f in host.bus.functions() if f.chassis == OWN}
     row = links.counts[places[gpu.device.id]]
     return tuple(own[device] for device, place in places.items() for _ in range(row[place]))

@@ -66,7 +66,7 @@ def change_mig(host: Host, function: Function, act: str, numbers: Sequence[int],
     except (InstanceInUseError, NoRoomError, NoInstanceError, MigRefusalError) as refusal:
         raise _refused(refusal) from None
     function.mig = state
-    host.emit("mig-instances", function, act=act, instances=_listed(state, table))
+    host.events.emit("mig-instances", function, act=act, instances=_listed(state, table))
     return made
 
 
@@ -109,10 +109,10 @@ def _set_mode(host: Host, function: Function, wanted: int, *, by_reset: bool, as
     blocked = bool(mig.instances) or any(by_reset or user.computing for user in users)
     if blocked:
         function.mig = replace(mig, pending=on) if by_reset else mig
-        host.version += 1
+        host.versions.changed()
         return 1
     function.mig = mig.switched(on)
-    host.emit("mig-mode", function, on=on)
+    host.events.emit("mig-mode", function, on=on)
     return 0
 
 

@@ -46,7 +46,7 @@ def nvml_host(
     shown = shown_gpus(host)
     at_ns = ns(host.now_s if now_s is None else now_s)
     joined = joints(host, shown)
-    events = host.driver_events.last()
+    events = host.events.driver_events.last()
     gpus = tuple(
         replace(
             _gpu(host, function, index, records, at_ns),

@@ -79,7 +79,7 @@ def _process(host: Host, holders: list[Holder]) -> Folder:
     uuids = {uuid for holder in holders for uuid in holder.uuids}
 
     def descriptors() -> Mapping[str, Node]:
-        nodes = [f"nvidia{f.minor}" for f in host.functions() if f.has_node and f.device.uuid in uuids]
+        nodes = [f"nvidia{f.minor}" for f in host.bus.functions() if f.has_node and f.device.uuid in uuids]
         return {str(number): Link(f"/dev/{node}") for number, node in enumerate(nodes, start=3)}
 
     # The kernel keeps 15 characters of a program's name.
@@ -90,7 +90,7 @@ def _process(host: Host, holders: list[Holder]) -> Folder:
 
 
 def _gpus(host: Host) -> Mapping[str, Node]:
-    return {f.bdf: _gpu(f) for f in host.functions() if f.is_gpu and f.stage >= BringUpStage.DRIVER}
+    return {f.bdf: _gpu(f) for f in host.bus.functions() if f.is_gpu and f.stage >= BringUpStage.DRIVER}
 
 
 def _gpu(function: Function) -> Folder:

@@ -25,7 +25,7 @@ _NAMES = {"infiniband": "mlx5_", "infiniband_verbs": "uverbs", "infiniband_mad":
 
 def rdma_classes(host: Host) -> dict[str, Node]:
     """Return the folders of ``/sys/class``; without an RDMA device there are none, as without their modules."""
-    found = [f for f in host.on_bus() if f.rdma is not None]
+    found = [f for f in host.bus.on_bus() if f.rdma is not None]
     return {kind: Folder(lambda kind=kind: _class(kind, found)) for kind in _NAMES} if found else {}  # type: ignore[misc]
 
 
@@ -47,7 +47,7 @@ def rdma_folders(function: Function) -> dict[str, Node]:
 
 def rdma_nodes(host: Host) -> dict[str, Node]:
     """``/dev/infiniband``: empty files, as all of ``/dev``."""
-    numbers = [f.rdma for f in host.on_bus() if f.rdma is not None]
+    numbers = [f.rdma for f in host.bus.on_bus() if f.rdma is not None]
     if not numbers:
         return {}
     names = ["rdma_cm", *(f"{kind}{number}" for number in numbers for kind in ("uverbs", "umad"))]

@@ -64,7 +64,7 @@ class Sysfs:
 
     def _ways(self) -> list[Way]:
         """Return the ports from the root down to each device, and to each switch of the server itself."""
-        return [*self._host.own_switches, *(f.above for f in self._host.functions())]
+        return [*self._host.bus.own_switches, *(f.above for f in self._host.bus.functions())]
 
     def _ports(self) -> dict[str, str]:
         """Return every port, and where it lies below ``/sys/devices``."""
@@ -72,7 +72,7 @@ class Sysfs:
 
     def _device_links(self) -> Mapping[str, Node]:
         links: dict[str, Node] = {bdf: Link(f"../../../devices/{path}") for bdf, path in self._ports().items()}
-        links |= {f.bdf: Link(f"../../../devices/{f.path}") for f in self._host.on_bus()}
+        links |= {f.bdf: Link(f"../../../devices/{f.path}") for f in self._host.bus.on_bus()}
         return links
 
     def _roots(self) -> Mapping[str, Node]:
@@ -93,14 +93,14 @@ class Sysfs:
             link = Link(f"../../../../devices/{function.path}")
             return Folder(lambda: {"devices": Folder(lambda: {function.bdf: link}), "type": _text("DMA-FQ")})
 
-        return {str(_group(f)): group(f) for f in self._host.on_bus()}
+        return {str(_group(f)): group(f) for f in self._host.bus.on_bus()}
 
     # One bridge
 
     def _bridge(self, way: Way) -> Folder:
         def below() -> Mapping[str, Node]:
             ports = self._bridges(self._ways(), way)
-            found = [f for f in self._host.on_bus() if f.above == way]
+            found = [f for f in self._host.bus.on_bus() if f.above == way]
             return {**ports, **{f.bdf: Folder(lambda f=f: self._device(f)) for f in found}}  # type: ignore[misc]
 
         def children() -> Mapping[str, Node]:
@@ -130,7 +130,7 @@ class Sysfs:
 
     def _bridge_config(self, way: Way) -> bytes:
         one = way[-1]
-        slot = next((f.slot for f in self._host.functions() if f.above == way), None)
+        slot = next((f.slot for f in self._host.bus.functions() if f.above == way), None)
         return bridge_config(BRIDGE, one.port, primary=_primary(way), secondary=one.secondary, last=one.last, slot=slot)
 
     # One device
@@ -222,7 +222,7 @@ class Sysfs:
     # Slots and drivers
 
     def _slots(self) -> Mapping[str, Node]:
-        return {str(f.slot): self._slot(f) for f in self._host.functions() if f.plugged}
+        return {str(f.slot): self._slot(f) for f in self._host.bus.functions() if f.plugged}
 
     def _slot(self, function: Function) -> Folder:
         def switch(text: str, now_s: float) -> PendingAction:
@@ -242,13 +242,13 @@ class Sysfs:
 
     def _drivers(self) -> Mapping[str, Node]:
         bound: dict[str, list[str]] = {name: [] for name in ALWAYS_THERE}
-        for function in self._host.on_bus():
+        for function in self._host.bus.on_bus():
             bound.setdefault(function.card.driver, [])
             bound.setdefault(function.takes, [])
             if function.bound:
                 bound.setdefault(function.bound, []).append(function.bdf)
         ports = self._ports()
-        paths = {f.bdf: f.path for f in self._host.on_bus()} | ports
+        paths = {f.bdf: f.path for f in self._host.bus.on_bus()} | ports
         bound["pcieport"] = sorted(ports)
         return {name: self._driver(name, {bdf: paths[bdf] for bdf in bdfs}) for name, bdfs in sorted(bound.items())}
 

@@ -37,7 +37,7 @@ def report_of(host: Host) -> Mapping[str, BoardReport]:
             function.accounting,
             _parts(host, function),
         )
-        for function in host.functions()
+        for function in host.bus.functions()
         if function.is_gpu and function.plugged and function.stage >= BringUpStage.DRIVER
     }
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from mews.emulator.host.capabilities import capability_nodes
 from mews.emulator.host.entries import File, Folder, Link, Node
 from mews.emulator.host.host import Host
+from mews.emulator.host.nvml_calls import NvmlCalls
 from mews.emulator.host.operator import HostOperator
 from mews.emulator.host.pending import PendingAction
 from mews.emulator.host.proc import proc_folder
@@ -31,6 +32,7 @@ class HostTree:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.operator = HostOperator(host)
+        self.nvml_calls = NvmlCalls(host, self.operator)
         self._version = -1
         self._found: dict[tuple[str, bool], Node] = {}
         self._children: dict[Folder, Mapping[str, Node]] = {}
@@ -41,14 +43,14 @@ class HostTree:
                 "sys": sysfs.folder(),
                 "proc": proc_folder(host),
                 "dev": Folder(self._nodes),
-                "var": _fixed({"log": _fixed({"kern.log": File(lambda: host.log.text().encode())})}),
+                "var": _fixed({"log": _fixed({"kern.log": File(lambda: host.events.log.text().encode())})}),
             }
         )
 
     def _nodes(self) -> Mapping[str, Node]:
         """/dev: empty files that can be opened; the numbers of the real ones (195:N) stand in /proc."""
         host, empty = self.host, b""
-        gpus = [f for f in host.functions() if f.has_node]
+        gpus = [f for f in host.bus.functions() if f.has_node]
         nodes: dict[str, Node] = {}
         for function in gpus:
             minor = function.minor or 0
@@ -57,7 +59,7 @@ class HostTree:
                 self.operator.unlink_node(minor, now_s)
 
             nodes[f"nvidia{minor}"] = File(lambda: empty, 0o666, unlink=unlink)
-        if any(f.is_gpu and f.stage >= f.stage.DRIVER for f in host.functions()) or gpus:
+        if any(f.is_gpu and f.stage >= f.stage.DRIVER for f in host.bus.functions()) or gpus:
             nodes["nvidiactl"] = File(lambda: empty, 0o666)
             nodes["nvidia-uvm"] = File(lambda: empty, 0o666)
         return {**nodes, **rdma_nodes(host), **capability_nodes(host)}
@@ -67,8 +69,8 @@ class HostTree:
 
         Raises FileNotFoundError, NotADirectoryError, as opening it would.
         """
-        if self._version != self.host.version or len(self._found) > _REMEMBERED:
-            self._version = self.host.version
+        if self._version != self.host.versions.all or len(self._found) > _REMEMBERED:
+            self._version = self.host.versions.all
             self._found.clear()
             self._children.clear()
             self._leads_to.clear()

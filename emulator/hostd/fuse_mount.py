@@ -145,7 +145,7 @@ class _Operations:
                 raise OSError(errno.EISDIR, path)
             tree.find(rest)
             minor = _minor(rest)
-            uuids = [f.device.uuid for f in tree.host.functions() if f.has_node and f.minor == minor]
+            uuids = [f.device.uuid for f in tree.host.bus.functions() if f.has_node and f.minor == minor]
         if uuids:
             self._hold(path, handle, tuple(uuids))
         return handle

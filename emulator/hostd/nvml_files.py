@@ -134,7 +134,7 @@ class _Session:
     def _answer(self, request: Request) -> NvmlReply:
         rack, host, self._made = self._rack, self._host, ""
         with rack.acting() as now_s:
-            operator, pending = rack.tree(host).operator, None
+            calls, pending = rack.tree(host).nvml_calls, None
             match request:
                 case Hold():
                     self._hold(request, now_s)
@@ -143,30 +143,30 @@ class _Session:
                 case Drain() | Remove() | ResetGpu() | Persistence() | SetGpu() | ChangeMig():
                     call = partial(self._call, request)
                     removal = isinstance(request, Remove | ResetGpu)
-                    pending = operator.called("call of NVML", call, now_s, removal=removal)
+                    pending = calls.called("call of NVML", call, now_s, removal=removal)
                 case Discover():
-                    pending = operator.discover(now_s, request.bus_id)
+                    pending = calls.discover(now_s, request.bus_id)
         if pending is not None:
             rack.wait(pending)
         return NvmlReply(Return.SUCCESS, self._made)
 
     def _call(self, request: Drain | Remove | ResetGpu | Persistence | SetGpu | ChangeMig) -> None:
         """The call itself; whoever lets it happen has the rack."""
-        host, operator = self._rack.host(self._host), self._rack.tree(self._host).operator
+        host, calls = self._rack.host(self._host), self._rack.tree(self._host).nvml_calls
         match request:
             case Drain():
-                operator.drain(request.bus_id, request.draining, host.now_s)
+                calls.drain(request.bus_id, request.draining, host.now_s)
             case Persistence():
-                operator.persistence(request.bus_id, request.enabled, host.now_s)
+                calls.persistence(request.bus_id, request.enabled, host.now_s)
             case SetGpu():
-                operator.set_gpu(request.bus_id, request.name, request.numbers, host.now_s)
+                calls.set_gpu(request.bus_id, request.name, request.numbers, host.now_s)
             case ChangeMig():
-                made = operator.mig(request.bus_id, request.act, request.numbers, host.now_s, asker=self._own_holds())
+                made = calls.mig(request.bus_id, request.act, request.numbers, host.now_s, asker=self._own_holds())
                 self._made = str(made)
             case ResetGpu():
-                operator.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
+                calls.reset_gpu(request.bus_id, host.now_s, asker=self._own_holds())
             case Remove():
-                operator.remove_gpu(
+                calls.remove_gpu(
                     request.bus_id,
                     host.now_s,
                     detach=request.detach,
@@ -180,7 +180,7 @@ class _Session:
 
     def _hold(self, request: Hold, now_s: float) -> None:
         host = self._rack.host(self._host)
-        uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
+        uuids = tuple(f.device.uuid for f in host.bus.functions() if f.bdf in request.bus_ids)
         pid = self._pid or request.pid
         host.hold(Holder(self._key, uuids, pid=pid, name=program_name(pid)), now_s)
 

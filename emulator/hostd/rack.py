@@ -9,6 +9,7 @@ from typing import Any
 
 from mews.emulator.clock import EmulatedClock
 from mews.emulator.feed import EventFeed
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host import act
 from mews.emulator.host.errors import HostRefusalError
@@ -26,13 +27,18 @@ class HostRack:
     """The hosts, shared by the threads that serve them."""
 
     def __init__(
-        self, hardware: Hardware, *, clock: EmulatedClock, seed: int | str = 0, hosts: Hosts | None = None
+        self,
+        hardware: Hardware,
+        *,
+        clock: EmulatedClock,
+        context: EmulationContext = BY_DEFAULT,
+        hosts: Hosts | None = None,
     ) -> None:
-        """``hosts``: machines that run already, in place of those that the seed would make."""
+        """``hosts``: machines that run already, in place of those that ``context`` would make."""
         self.hardware = hardware
         self.clock = clock
         self.feed = EventFeed()
-        self._hosts = hosts or Hosts(hardware, seed, listener=self.feed.emit)
+        self._hosts = hosts or Hosts(hardware, context, listener=self.feed.emit)
         self._trees = {name: HostTree(host) for name, host in self._hosts.hosts.items()}
         self._changed = threading.Condition(threading.RLock())
         self._published = dict.fromkeys(self._trees, -1)
@@ -89,8 +95,8 @@ class HostRack:
 
     def _write_out(self) -> None:
         for name, tree in self._trees.items():
-            if tree.host.version != self._published[name]:
-                self._published[name] = tree.host.version
+            if tree.host.versions.all != self._published[name]:
+                self._published[name] = tree.host.versions.all
                 for publisher in self._publishers:
                     publisher(name, tree)
 
@@ -102,7 +108,7 @@ class HostRack:
         """
         with self._changed:
             host = self._hosts.host(name)
-            due_s, now_s = host.next_due(), self.clock.now()
+            due_s, now_s = host.actions.agenda.next_s(), self.clock.now()
             if due_s is not None and due_s <= now_s:
                 with self.acting():
                     host.settle(now_s)
@@ -176,4 +182,4 @@ class HostRack:
                 host.settle(now_s)
 
     def _next_due(self) -> float | None:
-        return earliest(host.next_due() for host in self._hosts.hosts.values())
+        return earliest(host.actions.agenda.next_s() for host in self._hosts.hosts.values())

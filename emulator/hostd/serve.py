@@ -23,6 +23,7 @@ from mews.emulator.clock import EmulatedClock
 from mews.emulator.control_tls import add_control_tls_arguments, control_certificates, control_identity
 from mews.emulator.dialects.app_control import control_app
 from mews.emulator.dialects.strangers import gate
+from mews.emulator.hardware.emulation_context import BY_DEFAULT, EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.tree import HostTree
 from mews.emulator.hostd.chassis_control import ChassisControl, ControlLostError
@@ -69,8 +70,7 @@ class HostServer:
         chassis: Path,
         root: Path,
         fuse: str = "auto",
-        speed: float = 1.0,
-        seed: int | str = 0,
+        context: EmulationContext = BY_DEFAULT,
         token: str | None = None,
         control_tls: Certificates | None = None,
         control: tuple[str, int] = (LOOPBACK, 0),
@@ -78,7 +78,7 @@ class HostServer:
     ) -> None:
         self._control_tls = control_tls
         self.token = secrets.token_urlsafe(24) if token is None else token
-        self.rack = HostRack(hardware, clock=EmulatedClock(speed), seed=seed)
+        self.rack = HostRack(hardware, clock=EmulatedClock(context.speed), context=context)
         self._root = root.resolve()
         self.without_fuse = lacking() if fuse != "no" else "switched off"
         if fuse == "yes" and self.without_fuse is not None:
@@ -191,8 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chassis=chosen.chassis,
             root=chosen.root,
             fuse=chosen.fuse,
-            speed=chosen.speed,
-            seed=chosen.seed,
+            context=EmulationContext(chosen.seed, chosen.speed),
             control_tls=control_certificates(chosen),
             allow_hosts=chosen.allow_host,
         )

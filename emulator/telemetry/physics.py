@@ -91,7 +91,7 @@ def _power_bounds(profile: GpuProfile, demand: BoardDemand) -> tuple[int, int]:
 
 
 def clock_share(profile: GpuProfile, demand: BoardDemand) -> float:
-    """Return the part of its own clock that a busy board reaches under its power limit, its locked clocks and its
+    """Return the part of its full clock that a busy board reaches under its power limit, its locked clocks and its
     target temperature; 1 for all."""
     if not demand.busy:
         return 1.0
@@ -208,7 +208,7 @@ def fan_percent(profile: GpuProfile, temperature_c: float) -> int | None:
 
 
 def filled_mib(profile: GpuProfile) -> int:
-    """Return what a load fills that names no memory of its own."""
+    """Return how much memory a load fills that does not say how much."""
     return profile.memory_mib * FILLED_PERCENT // 100
 
 
@@ -225,5 +225,5 @@ def reaches_s(start_c: float, end_c: float, there_c: float) -> float | None:
 
 
 def between(low: int, high: int, percent: int) -> int:
-    """Return so many percent of the way."""
+    """Return the number that lies so many percent of the way from the first to the second."""
     return low + (high - low) * max(0, min(100, percent)) // 100

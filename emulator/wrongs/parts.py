@@ -152,7 +152,7 @@ def listing(change: Callable[[Records], Any]) -> Make:
 
 
 def each_device(change: Callable[[dict[str, Any]], object]) -> Make:
-    """Return each record of a plain listing that is a device, changed in its place."""
+    """Return a deviation of plain listings that changes each record of a device."""
 
     def changed(records: Records) -> Records:
         for record in records:

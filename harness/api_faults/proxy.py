@@ -79,9 +79,9 @@ class _Asked(Struct, frozen=True):
 
 
 class ApiProxy:
-    """Between one component and the API. ``held``: the bound socket that it will listen on; with ``certificates`` it
-    serves TLS, and lets in who bears ``token``; ``names`` are further ones of the server. ``await open()``,
-    ``await close()``."""
+    """Stands between one component and the API, and plays faults. ``held``: the bound socket that it will listen on;
+    with ``certificates`` it serves TLS, and lets in who bears ``token``; ``names`` are further ones of the server.
+    ``await open()``, ``await close()``."""
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ class PausedRpc:
 
 
 class RpcHolder(Protocol):
-    """What the faults of a cluster decide: ``mews.harness.api_faults.control.ApiFaults``."""
+    """Decides whether RPCs and requests are held back: ``mews.harness.api_faults.control.ApiFaults``."""
 
     def strikes(self, component: str) -> bool:
         """Return whether any fault is in place there."""

@@ -162,8 +162,8 @@ def profiles() -> Iterator[CatalogueEntry]:
 
     for name, board in BOARDS.items():
         yield CatalogueEntry(name, f"{board.name}, {round(board.memory_mib / 1024)} GiB", "board")
-    for name, make in CHASSIS.items():
-        yield CatalogueEntry(name, _latencies(make("A").source), "chassis")
+    for name, model in CHASSIS.items():
+        yield CatalogueEntry(name, _latencies(model.other.source), "chassis")
     for name, profile in HOST_PROFILES.items():
         yield CatalogueEntry(name, _latencies(profile.source), "host")
     for system in all_of.all_systems():

@@ -16,8 +16,9 @@ Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
 
 
 class OwnFailureLines:
-    """Between ``begin`` and ``end``, on one loop: ``note`` is given errors that components log, and the loop's handler
-    gets those that escape from their callbacks and from tasks that nobody awaits."""
+    """Writes a journal line where a component's program is wrong, between ``begin`` and ``end``: ``note`` is given
+    errors that components log, and the loop's handler gets those that escape from their callbacks and from tasks that
+    nobody awaits."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

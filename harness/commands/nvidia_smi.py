@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mews.emulator.chassis.errors import HardwareError
+from mews.emulator.hardware.emulation_context import BY_DEFAULT
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory_file import load_hardware
@@ -47,7 +48,7 @@ def _write(hardware: Path, host: str | None, folder: Path) -> None:
     """The folder of a host as it is at the start, all its devices up."""
     try:
         known = load_hardware(existing_file("hardware", hardware, "--hardware"))
-        hosts = Hosts(known, 0)
+        hosts = Hosts(known, BY_DEFAULT)
         hosts.begin(0.0)
         wanted = hosts.host(host or known.hosts[0].name)
     except (HardwareError, ValueError) as error:

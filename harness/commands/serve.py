@@ -13,6 +13,7 @@ from mews.dialects import OURS
 from mews.emulator import serve as server
 from mews.emulator.chassis.errors import EmulatorError, HardwareError
 from mews.emulator.clock import unix_s
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.tls import Identity, identity
 from mews.harness.catalogue.files import existing_file
@@ -87,12 +88,11 @@ def serve(
             dialects=tuple(OURS) if dialect is None else (dialect,),
             ready_file=files.ready,
             state=files.state,
-            speed=speed,
+            context=EmulationContext(play.seed, speed),
             tls=tls.identity(),
             control_tls=None if serving.insecure else _certificates(owned.folder, serving),
             allow_hosts=serving.allow_hosts,
             insecure=serving.insecure,
-            seed=play.seed,
             ssdp=files.ssdp,
             wrongs=wrongs,
         )

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.emulator.wrongs.wrong import Wrong
@@ -82,7 +83,11 @@ def serving(wrongs: Sequence[Wrong], dialect: str) -> Iterator[ChassisServer]:
     profile = {"attach": LONG_S, "detach": LONG_S} if lasting else "instant"
     chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in loaded.chassis)
     server = ChassisServer(
-        replace(loaded, chassis=chassis), dialects=(dialect,), password=PASSWORD, wrongs=wrongs, seed=0, speed=SPEED
+        replace(loaded, chassis=chassis),
+        dialects=(dialect,),
+        password=PASSWORD,
+        wrongs=wrongs,
+        context=EmulationContext(speed=SPEED),
     )
     server.start()
     try:
@@ -95,7 +100,7 @@ def free(server: ChassisServer) -> None:
     """Take the first devices off their ports: those are idle."""
     with server.rack.box("A") as box:
         for device in IDLE:
-            box.edit(device, None, server.rack.clock.now())
+            box.edits.edit(device, None, server.rack.clock.now())
 
 
 def places(server: ChassisServer) -> dict[str, str | None]:

@@ -19,7 +19,7 @@ from mews.kube.system.experiment import Experiment, ExperimentPart, Part, Row, T
 
 
 class PartProgress(Struct, frozen=True):
-    """Of a part's ``tasks``, ``done`` have ended, ``kept`` of them in an earlier run."""
+    """How far a part of an experiment is: of its ``tasks``, ``done`` have ended, ``kept`` of them in an earlier run."""
 
     part: str
     done: int

@@ -34,7 +34,7 @@ class FoundProblem(Struct, frozen=True):
 
 
 class FuzzRound(Struct, frozen=True):
-    """What one round came to: the first world of each problem, and all that was gone through."""
+    """What one round of a search found: the first world of each problem, and all that was gone through."""
 
     number: int
     worlds: int

@@ -25,8 +25,8 @@ _NEEDED = ("kind", "device", "edit", "port", "xid", "arrow", "expires_s")
 
 
 class Smallest(Struct, frozen=True):
-    """What it came to: the world, the problem as it is there, and how many worlds were played. ``whole``: nothing of
-    it can be left out."""
+    """What a problem was shrunk to: the smallest world, the problem as it is there, and how many worlds were played.
+    ``whole``: nothing of it can be left out."""
 
     plan: WorldPlan
     problem: Problem

@@ -70,8 +70,9 @@ class DeclaredFault(Struct):
 
 
 class DeclaredFaults:
-    """Keeps them: feed it every line of the layer ``fault``, tables of chassis, and ends of components. Faults that a
-    chassis has by nature (``built_in``), or that another one planted, have no ``added`` line and are unknown here."""
+    """Keeps the faults that are in place and what they may break: feed it every line of the layer ``fault``, tables of
+    chassis, and ends of components. Faults that a chassis has by nature (``built_in``), or that another one planted,
+    have no ``added`` line and are unknown here."""
 
     def __init__(self) -> None:
         self.known: dict[str, dict[str, DeclaredFault]] = {}

@@ -16,7 +16,7 @@ from mews.systems import registry
 
 
 def laws() -> list[tuple[Any, str]]:
-    """Return each law and the system that it is judged with ("": always), by number."""
+    """Return the laws, each with the system that it is judged with ("": always), by number."""
     own: list[tuple[Any, str]] = [(law, "") for law in (*LAWS.values(), Watches, Scheduled, Stranded, Vocabulary)]
     for name, system in registry.usable().items():
         judged = (*system.judging.invariants(), *system.judging.laws(system.configure(system.options(), Facility())))

@@ -28,7 +28,7 @@ class _Place(Struct):
 
 
 class NodePresence:
-    """Of all nodes of a run; one that was never heard of is present."""
+    """Which nodes of a run are there; one that was never heard of is present."""
 
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}

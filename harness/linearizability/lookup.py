@@ -19,7 +19,7 @@ class LookupKind(StrEnum):
 
 
 class LookupAnswer(StrEnum):
-    """How it was answered. An answer that was lost, or says nothing of what was done, is unknown."""
+    """How a chassis answered an operation. An answer that was lost, or says nothing of what was done, is unknown."""
 
     DONE = "done"
     REFUSED = "refused"

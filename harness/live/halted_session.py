@@ -9,11 +9,10 @@ from msgspec import Struct
 
 from mews.harness.journal import Journal, Line
 from mews.harness.live.explanation import PodExplanation
-from mews.harness.live.served_session import Exposing
 from mews.harness.live.session import READING, LiveSession, step_of
 from mews.harness.live.standing import StandingFault
 from mews.harness.live.step_answer import StepAnswer
-from mews.harness.ports.cluster import ReachableCluster
+from mews.harness.ports.cluster import MeasuresView, ReachableCluster
 from mews.harness.scenario.model import Scenario
 
 
@@ -52,9 +51,9 @@ class HaltedSession:
         self.go_on = go_on
 
     @property
-    def cluster(self) -> Exposing:
-        """Whose measures it serves."""
-        return self._cluster
+    def measures(self) -> MeasuresView:
+        """What it serves to Prometheus."""
+        return self._cluster.measures
 
     async def perform(self, given: Mapping[str, Any]) -> StepAnswer:
         """Do a step that only reads.

@@ -27,7 +27,7 @@ class ProxySession:
         journal.listen(self._standing.take)
 
     @property
-    def cluster(self) -> ProxySession:
+    def measures(self) -> ProxySession:
         """Itself: nothing measures anything."""
         return self
 

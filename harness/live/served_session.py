@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from mews.harness.journal import Journal
 from mews.harness.live.standing import StandingFault
 from mews.harness.live.step_answer import StepAnswer
+from mews.harness.ports.cluster import MeasuresView
 
 
 class AsDict(Protocol):
@@ -15,21 +16,6 @@ class AsDict(Protocol):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object."""
-        ...
-
-
-class Exposing(Protocol):
-    """What measures itself for Prometheus."""
-
-    def exposing(self) -> Sequence[str]:
-        """Return the systems whose measures ``exposition`` has."""
-        ...
-
-    async def exposition(self, system: str) -> bytes:
-        """Return what the components of a system measure of themselves.
-
-        Raises ValueError, ConnectionError.
-        """
         ...
 
 
@@ -45,8 +31,8 @@ class ServedSession(Protocol):
         ...
 
     @property
-    def cluster(self) -> Exposing:
-        """Whose measures it serves."""
+    def measures(self) -> MeasuresView:
+        """What it serves to Prometheus."""
         ...
 
     async def perform(self, given: Mapping[str, Any]) -> StepAnswer:

@@ -107,7 +107,7 @@ class SessionServer:
 
     def metrics(self) -> dict[str, str]:
         """``metrics`` of ready.json: where Prometheus finds those of each system, with the session's token."""
-        return {name: f"{self.url}/metrics/{name}" for name in self.session.cluster.exposing()}
+        return {name: f"{self.url}/metrics/{name}" for name in self.session.measures.exposing()}
 
     def _admit(self, request: web.BaseRequest, headers: Mapping[str, str]) -> str | None:
         """Return all but the page itself, which holds no secrets, is for those who have the token."""
@@ -152,7 +152,7 @@ class SessionServer:
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         system = _matched(_SYSTEM, request)[0]
-        body = await self.session.cluster.exposition(system)
+        body = await self.session.measures.exposition(system)
         return web.Response(body=body, headers={**_SECURITY, "Content-Type": "text/plain; version=0.0.4"})
 
     async def _journal(self, request: web.BaseRequest) -> web.Response:

@@ -68,6 +68,7 @@ class LiveSession:
         self.name = name
         self.scenario = scenario
         self.cluster = cluster
+        self.measures = cluster.measures
         self.journal = cluster.journal
         self.standing = StandingTroubles()
         self._stage = StepContext(scenario, cluster, math.inf, first_line=len(cluster.journal), field_manager=BY_STEPS)

@@ -13,6 +13,7 @@ from mews.emulator.chassis.store import MemoryStore
 from mews.emulator.dialects.redfish.settings import without_a_wire
 from mews.emulator.dialects.registry import face, face_of
 from mews.emulator.dialects.wire import ChassisFace, Dropped, Pending, Request, Response, split_target
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.kube.chassis.port import TransportError, WireRequest, WireResponse
 from mews.kube.clock import Pace, later
@@ -37,7 +38,7 @@ class LocalFleet:
         self.pace = pace
         self.hardware = hardware
         stores = {spec.name: MemoryStore() for spec in hardware.chassis}
-        self.fleet = Fleet(hardware, seed, listener=self._emit, stores=stores)
+        self.fleet = Fleet(hardware, EmulationContext(seed), listener=self._emit, stores=stores)
         self._dead: set[str] = set()
         self._faces: dict[tuple[str, str], tuple[object, ChassisFace]] = {}
         self._timers: dict[str, tuple[float, asyncio.TimerHandle]] = {}
@@ -87,7 +88,7 @@ class LocalFleet:
         """Something was begun or changed: see to it that what is due next happens in time, and that waits are right."""
         waiting = self._waiting[chassis]
         if waiting:
-            only_reads = self.fleet.boxes[chassis].only_reads()
+            only_reads = self.fleet.boxes[chassis].operations.only_reads()
             for waiter, wait in waiting.items():
                 if wait.has_come() or wait.only_reads is not only_reads or wait.pending.due_s != wait.due_s:
                     _wake(waiter)
@@ -96,7 +97,7 @@ class LocalFleet:
     def pump(self, chassis: str) -> None:
         """Set the timer for what is due next, so that it happens although nobody looks."""
         box = self.fleet.boxes[chassis]
-        due_s = box.next_due()
+        due_s = box.agenda.next_s()
         timed = self._timers.get(chassis)
         if timed is not None:
             if timed[0] == due_s:
@@ -109,7 +110,7 @@ class LocalFleet:
                     _wake(waiter)
         if due_s is not None:
             delay_s = self.pace.loop_s(max(due_s - self.pace.now(), 0.0))
-            if box.only_reads():
+            if box.operations.only_reads():
                 handle = later(delay_s, partial(self._due, chassis, due_s))
             else:
                 handle = asyncio.get_running_loop().call_later(delay_s, self._due, chassis, due_s)
@@ -131,7 +132,7 @@ class LocalFleet:
         The chassis' own timer wakes whoever is answered as soon as the chassis is done, which is every reader."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        only_reads = self.fleet.boxes[chassis].only_reads()
+        only_reads = self.fleet.boxes[chassis].operations.only_reads()
         wait = _Wait(pending, pending.due_s, only_reads, only_reads and delay_s <= limit_s and _ends_when_done(pending))
         timer: asyncio.TimerHandle | None = None
         if not wait.by_chassis:

@@ -193,12 +193,8 @@ class Cluster(Protocol):
         ...
 
 
-class ReachableCluster(Cluster, Protocol):
-    """A cluster that other processes can reach, in wall-clock time."""
-
-    def keep_alive(self) -> None:
-        """From now on a component that crashes is started again after a back-off; in a scenario it stays down."""
-        ...
+class MeasuresView(Protocol):
+    """What the systems of a cluster show to Prometheus."""
 
     def exposing(self) -> Sequence[str]:
         """Return the systems whose measures ``exposition`` has."""
@@ -209,6 +205,19 @@ class ReachableCluster(Cluster, Protocol):
 
         Raises ValueError for a system that exposes nothing, ConnectionError where what would is down.
         """
+        ...
+
+
+class ReachableCluster(Cluster, Protocol):
+    """A cluster that other processes can reach, in wall-clock time."""
+
+    @property
+    def measures(self) -> MeasuresView:
+        """What its systems measure of themselves."""
+        ...
+
+    def keep_alive(self) -> None:
+        """From now on a component that crashes is started again after a back-off; in a scenario it stays down."""
         ...
 
     async def announced(self) -> None:

@@ -31,7 +31,7 @@ class LocalHardwareControl:
         Raises ValueError where the chassis refuses.
         """
         try:
-            self._fleet.fleet.box(chassis).edit(device, port, self._fleet.pace.now())
+            self._fleet.fleet.box(chassis).edits.edit(device, port, self._fleet.pace.now())
         except RefusalError as refusal:
             raise ValueError(str(refusal)) from refusal
         self._fleet.stirred(chassis)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mews.emulator.chassis.events import ChassisEvent
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host import act
 from mews.emulator.host.errors import HostRefusalError
@@ -31,7 +32,7 @@ class LocalHosts:
     """All hosts of a hardware file on the running loop; emulated time is ``pace.now()``."""
 
     def __init__(self, hardware: Hardware, *, pace: Pace, seed: int | str, listener: Listener) -> None:
-        self.hosts = Hosts(hardware, seed, listener=listener)
+        self.hosts = Hosts(hardware, EmulationContext(seed), listener=listener)
         self.pace = pace
         self.trees = {name: HostTree(host) for name, host in self.hosts.hosts.items()}
         self.telemetry: Mapping[str, ChassisTelemetry] = {}
@@ -108,9 +109,9 @@ class LocalHosts:
         self._waiting = still
 
     def _report(self, name: str, host: Host) -> None:
-        if self._reported.get(name) == host.version:
+        if self._reported.get(name) == host.versions.all:
             return
-        self._reported[name] = host.version
+        self._reported[name] = host.versions.all
         if name in self._watching and (shown := _shown(host)) != self._shown[name]:
             self._shown[name] = shown
             for changed in self._watching[name].values():
@@ -128,7 +129,7 @@ class LocalHosts:
         return found
 
     def _pump(self, name: str, host: Host) -> None:
-        due_s, timed = host.next_due(), self._timers.get(name)
+        due_s, timed = host.actions.agenda.next_s(), self._timers.get(name)
         if timed is not None and timed[0] == due_s:
             return
         if timed is not None:
@@ -215,7 +216,7 @@ class CachedTree:
 
     def hardware_version(self) -> int:
         """Return the host's own count of its changes."""
-        return self._tree.host.hardware_version
+        return self._tree.host.versions.hardware
 
     async def read(self, path: str) -> bytes:
         """Return a file's content. Raises OSError."""
@@ -254,7 +255,7 @@ class CachedTree:
             self._hosts.stirred()
 
     def _fresh(self) -> None:
-        version = self._tree.host.version
+        version = self._tree.host.versions.all
         if version != self._version:
             self._version = version
             self._read.clear()
@@ -300,7 +301,7 @@ class LocalDriver:
 
     def _function(self, bdf: str) -> Function:
         try:
-            return self._hosts.hosts.host(self._host).find(bdf)
+            return self._hosts.hosts.host(self._host).bus.find(bdf)
         except HostRefusalError as refusal:
             raise DriverRefusalError(str(refusal)) from refusal
 

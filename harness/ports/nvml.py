@@ -38,7 +38,7 @@ class LocalNvml:
         """Return what it shows now, and the XIDs since the reading before; it is held from then on."""
         host = self._hosts.hosts.host(self._host)
         # Not the whole view: a component that polls would have all boards' telemetry computed each time.
-        shown, events = shown_gpus(host), host.driver_events.last()
+        shown, events = shown_gpus(host), host.events.driver_events.last()
         uuids = tuple(function.device.uuid for function in shown)
         if self._held is None:
             self._seen = max((event.sequence for event in events), default=0)

@@ -56,7 +56,7 @@ def _made(stage: StepContext, wrong: Mismatch | None) -> int | None:
 
 
 async def hosts(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
-    """Return so many devices on each host; ``free`` are on no port."""
+    """Check how many devices each host has; ``free`` are on no port."""
     counted = Counter(str(row.get("host") or "free") for row in await rows_of(stage))
     seen = ", ".join(f"{host}: {counted[host]}" for host in sorted({*counted, *expected}))
     wrong = next((w for host, p in expected.items() if (w := match(p, counted[host], host)) is not None), None)
@@ -76,7 +76,7 @@ async def telemetry(stage: StepContext, expected: Any) -> Finding:
 
 
 async def moves(stage: StepContext, expected: Any) -> Finding:
-    """Return so many attaches were completed."""
+    """Check how many attaches were completed."""
     lines = list(stage.cluster.journal.find("chassis", "attached", since=stage.first_line))
     named = ", ".join(f"{line.fields['gpuid']} to {line.fields.get('host')}" for line in lines)
     wrong = match(expected, len(lines))
@@ -96,7 +96,7 @@ def _surplus(stage: StepContext, attached: Sequence[Line], expected: Any) -> int
 
 
 async def operations(stage: StepContext, expected: Mapping[str, Any]) -> Finding:
-    """Return so many chassis lines of each event."""
+    """Check how many lines of each event the chassis wrote."""
     counted = Counter(line.event for line in stage.cluster.journal.find("chassis", since=stage.first_line))
     wrong = next((w for event, p in expected.items() if (w := match(p, counted[event], event)) is not None), None)
     return Finding(wrong is None, f"chassis operations {show(expected)}", f"{wrong}" if wrong else "")

@@ -188,7 +188,7 @@ def _unordered(expected: Any, actual: Any, path: str) -> Mismatch | None:
 
 
 def _unpaired(expected: Sequence[Any], actual: Sequence[Any]) -> int | None:
-    """Return the first pattern that gets no item of its own in any pairing (augmenting paths)."""
+    """Return the first pattern for which no pairing leaves an item (augmenting paths)."""
     owner: dict[int, int] = {}
 
     def place(pattern: int, tried: set[int]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mews.emulator.chassis.fleet import Fleet
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 
 UsableAfter = Callable[[str, float, float], float]
@@ -17,7 +18,7 @@ class ChassisMoves:
     chassis; None: nothing."""
 
     def __init__(self, hardware: Hardware, seed: int | str, usable: UsableAfter | None = None) -> None:
-        self._fleet = Fleet(hardware, seed)
+        self._fleet = Fleet(hardware, EmulationContext(seed))
         self._usable = usable
         self._boxes = self._fleet.boxes
         self._place: dict[str, tuple[str, str]] = {}

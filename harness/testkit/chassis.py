@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
 from mews.harness.catalogue.files import file_of
@@ -141,7 +142,7 @@ def chassis_in_process(settings: Settings) -> Iterator[Chassis]:
     server = ChassisServer(
         hardware,
         dialects=tuple(OURS) if settings.dialect is None else (settings.dialect,),
-        speed=settings.speed or 1.0,
+        context=EmulationContext(speed=settings.speed or 1.0),
         insecure=settings.tls is False,
     )
     server.start()

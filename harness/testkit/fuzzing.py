@@ -26,8 +26,8 @@ class FoundError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search without a finding came to: how many worlds were played, how many situations they covered, and how
-    many files of the corpus passed."""
+    """The summary of a search that found nothing: how many worlds were played, how many situations they covered, and
+    how many files of the corpus passed."""
 
     worlds: int
     covered: int

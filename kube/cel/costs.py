@@ -45,7 +45,7 @@ class Estimate(NamedTuple):
         return Estimate(_add(self.low, other.low), _add(self.high, other.high))
 
     def by(self, other: Estimate) -> Estimate:
-        """Return so many times."""
+        """Return the cost of doing this so many times."""
         return Estimate(times(self.low, other.low), times(self.high, other.high))
 
     def scaled(self, factor: float) -> Estimate:

@@ -12,7 +12,7 @@ _LAST_BACKOFF_S = 60.0
 
 
 class WorkQueue:
-    """For one worker: ``add`` while a key is being worked on puts it in again."""
+    """The keys that wait for one worker: ``add`` while a key is being worked on puts it in again."""
 
     def __init__(self) -> None:
         self._keys: deque[str] = deque()

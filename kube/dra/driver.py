@@ -105,7 +105,7 @@ class DraDriver(Protocol):
 
 
 class Condition(Struct, frozen=True):
-    """How one device is."""
+    """How one device is: healthy, broken or unknown, and why."""
 
     healthy: bool
     message: str = ""
@@ -124,7 +124,7 @@ class HealthyDriver(Protocol):
     """A driver that knows how its devices are."""
 
     async def health(self) -> Mapping[str, Condition]:
-        """Return each device's condition, by name; nobody knows of those that are left out."""
+        """Return the condition of devices, by name; that of the others is unknown."""
         ...
 
 

@@ -45,7 +45,7 @@ class GpuDraDriver:
         """What NVML lists, those GPUs too that are not offered."""
 
     async def prepare(self, claim: Object, results: Sequence[Result]) -> Mapping[str, Any]:
-        """Return each GPU's UUID, with what every container with a GPU needs.
+        """Return the edits by GPU UUID, and those that every container with a GPU needs.
 
         Raises DriverError for a GPU that is gone.
         """

@@ -145,7 +145,7 @@ class JobPlacer(Protocol):
         ...
 
     def next_s(self) -> float | None:
-        """Return when something of its own happens next; None where nothing is under way."""
+        """Return when the next thing happens that the placer itself has begun; None where nothing is under way."""
         ...
 
     def advance(self, now_s: float) -> Sequence[JobSpot]:
@@ -161,11 +161,11 @@ class SteadyPlacer:
     gives_up = holds_cycle = woke = False
 
     def next_s(self) -> float | None:
-        """Return None: nothing is ever under way."""
+        """Return None, since nothing is ever under way."""
         return None
 
     def advance(self, now_s: float) -> Sequence[JobSpot]:
-        """Return no spots: they are ready from the start."""
+        """Return no spots, since all are ready from the start."""
         return ()
 
 

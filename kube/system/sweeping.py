@@ -96,7 +96,7 @@ def _row(axis: str, value: float, found: Comparison) -> Row:
 
 
 def _comparisons(tables: Tables) -> list[Comparison]:
-    """Return each point as a number beside the paper's."""
+    """Return the points as rows, each next to the paper's number."""
     return [
         Comparison(
             f"{row['axis']}={row['value']:g}: {row['name']}",

@@ -17,7 +17,7 @@ from mews.kube.component import Context, record
 from mews.kube.system.services import ServicePort, ServiceReply
 from mews.systems.gpushare import wire
 from mews.systems.gpushare.config import GpuShareConfig
-from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, Sharing, stands, uses_of
+from mews.systems.gpushare.ledger import ATTEMPTS, NodeLedgers, SharedNode, stands, uses_of
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.gpushare.names import LEDGER_PREFIX, UNHEALTHY_PREFIX
 from mews.systems.gpushare.policy import TOO_FULL, GpuUse, SharedGpu, gpu_of, largest_free, refusal, without
@@ -278,8 +278,8 @@ class GpuShareExtender:
             raise
         return ""
 
-    def _sharing(self, node: str) -> Sharing:
-        return Sharing(node, self._gpus(node), list(self._on_node.get(node, {}).values()))
+    def _sharing(self, node: str) -> SharedNode:
+        return SharedNode(node, self._gpus(node), list(self._on_node.get(node, {}).values()))
 
     def _still_stands(self, node: str) -> Any:
         async def stand(entry: LedgerEntry) -> bool:

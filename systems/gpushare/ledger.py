@@ -47,7 +47,7 @@ ATTEMPTS = 8
 """How often a decision is taken again because somebody else wrote in between."""
 
 
-class Sharing(Struct, frozen=True):
+class SharedNode(Struct, frozen=True):
     """A node as a decision sees it: its GPUs, and the pods on it that have annotations."""
 
     node: str
@@ -116,7 +116,7 @@ class NodeLedgers:
             self._written.pop(node, None)
         return self._written.get(node)
 
-    async def promise(self, pod: Object, memory: int, sharing: Sharing, stand: Stands) -> SharedGpu | None:
+    async def promise(self, pod: Object, memory: int, sharing: SharedNode, stand: Stands) -> SharedGpu | None:
         """Write down that the pod is to have that much of the GPU that fits it best, and say which; None where none
         has room, and nothing is written.
 

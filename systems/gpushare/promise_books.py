@@ -16,7 +16,7 @@ _ENDS = ("Succeeded", "Failed")
 
 
 class Promise(Struct, frozen=True):
-    """Of a node's ledger, with the line that made it."""
+    """A part of a GPU that a node's ledger gives away, with the line that made it."""
 
     pod: str
     node: str

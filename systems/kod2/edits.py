@@ -69,8 +69,7 @@ def _surplus(runner: Running) -> tuple[list[str], dict[str, str]]:
 
 
 def missing_of(runner: Running) -> ElasticJob | None:
-    """Return what a running job lacks of what its spec asks for at the least, as a job of its own; None where it has
-    all."""
+    """Return a job that asks for what a running one lacks of its spec's minimum; None where it lacks nothing."""
     job = runner.job
     fixed = tuple((task, ask) for task, ask in job.fixed if task not in runner.tasks)
     workers = max(0, job.minimum - runner.worker_count)

@@ -52,7 +52,7 @@ class FreeRoom:
             self.take_all(job.job, job.ended)
 
     def copy(self) -> FreeRoom:
-        """Return a room of its own to try things out in."""
+        """Return an independent copy, to try things out in."""
         other = FreeRoom.__new__(FreeRoom)
         other.nodes, other.index = self.nodes, self.index
         other.free = [list(free) for free in self.free]

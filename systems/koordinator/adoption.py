@@ -16,7 +16,8 @@ from mews.systems.koordinator.visible import IndexedGpu, visible_ids
 
 
 class Adoption:
-    """Of one node. What cannot be read now is as it was read last, of the pods that still live."""
+    """Reads what others gave on one node. What cannot be read now is as it was read last, of the pods that still
+    live."""
 
     def __init__(self, context: Context, config: KoordletConfig, node: NodeAccess) -> None:
         self._context = context

@@ -13,7 +13,8 @@ from mews.systems.koordinator.names import DEVICES
 
 
 class DeviceWatch:
-    """Brings them into the cache; what cannot be read is told by an event about the object."""
+    """Brings Device objects and partitions into the scheduler's cache; what cannot be read is told by an event about
+    the object."""
 
     def __init__(self, handle: Handle, cache: NodeDeviceCache) -> None:
         self._handle, self._cache = handle, cache

@@ -25,8 +25,8 @@ PartitionPolicy = Literal["BestEffort", "Restricted"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceHint:
-    """Of one type. ``selector`` and ``vf_selector`` are label selectors, None for none; with a ``vf_selector`` each
-    device is given with one of its virtual functions that matches.
+    """What a pod hints about its devices of one type. ``selector`` and ``vf_selector`` are label selectors, None for
+    none; with a ``vf_selector`` each device is given with one of its virtual functions that matches.
 
     ``strategy``: ApplyForAll, so much of every device that the selector matches; RequestsAsCount, the amount is the
     number of devices, of each 1, or all of it where DeviceLevel is exclusive. ``scope``: all within one PCIe

@@ -39,7 +39,7 @@ class HostDevice:
 
 
 class HostDevices:
-    """Reads them. What stays the same while the same functions are on the bus is read once."""
+    """Reads the devices of one host. What stays the same while the same functions are on the bus is read once."""
 
     def __init__(self, files: FileTree) -> None:
         self._files = files

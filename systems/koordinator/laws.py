@@ -125,7 +125,8 @@ class GivenInHealth(_BookLaw):
 
 
 class SumsFit(_BookLaw):
-    """The annotations of bound pods that have not ended are added up per device: core, memory and ratio."""
+    """A device is not given beyond its sum. The annotations of bound pods that have not ended are added up per device:
+    core, memory and ratio."""
 
     number = 52
     name = "of no device more is given to bound pods than it has"

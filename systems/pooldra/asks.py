@@ -15,8 +15,8 @@ from mews.systems.pooldra.names import REQUESTS
 from mews.systems.pooldra.records import NodeRequests, annotation, requests_of
 
 
-class Asks:
-    """What stands, of all nodes: what an earlier incarnation asked for is asked for still."""
+class StandingRequests:
+    """What each node is asked for, until it has been done; what an earlier incarnation asked for is asked for still."""
 
     def __init__(self, kube: KubeApi, nodes: Informer, config: PoolDraConfig) -> None:
         self._kube = kube

@@ -17,7 +17,7 @@ from mews.kube.clock import rest
 from mews.kube.component import Context, record
 from mews.kube.pulse import Pulse
 from mews.systems.pooldra import policy
-from mews.systems.pooldra.asks import Asks
+from mews.systems.pooldra.asks import StandingRequests
 from mews.systems.pooldra.claims import ClaimCondition
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.mover import ChassisMover
@@ -34,7 +34,7 @@ _HARDWARE = frozenset({policy.ATTACH_FAILED, policy.NOT_SHOWN, policy.DIVIDED})
 
 
 class ChassisWorker:
-    """Of one chassis, in one incarnation."""
+    """Moves devices of one chassis as claims and nodes want them, in one incarnation of the pool driver."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class ChassisWorker:
         uses: KnownUses,
         nodes: Informer,
         slices: Informer,
-        asks: Asks,
+        asks: StandingRequests,
     ) -> None:
         self._context = context
         self._config = config

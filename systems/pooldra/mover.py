@@ -13,7 +13,8 @@ from mews.systems.pooldra.table import BelievedTable
 
 
 class ChassisMover:
-    """Of one chassis. Operations may be repeated: what is already so is refused by the chassis and read back."""
+    """Attaches and detaches devices of one chassis. Operations may be repeated: what is already so is refused by the
+    chassis and read back."""
 
     def __init__(self, context: Context, config: PoolDraConfig, chassis: ChassisApi, table: BelievedTable) -> None:
         self._context = context

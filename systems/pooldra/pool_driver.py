@@ -16,7 +16,7 @@ from mews.kube.chassis.port import ChassisApi
 from mews.kube.client.informer import Informer
 from mews.kube.component import Context
 from mews.kube.dra.gpus import DRIVER
-from mews.systems.pooldra.asks import Asks
+from mews.systems.pooldra.asks import StandingRequests
 from mews.systems.pooldra.chassis_worker import ChassisWorker
 from mews.systems.pooldra.config import PoolDraConfig
 from mews.systems.pooldra.errors import PoolDraError
@@ -36,7 +36,7 @@ class PoolDriver:
         self._claims = Informer(context.kube, RESOURCE_CLAIMS)
         self._nodes = Informer(context.kube, NODES)
         self._slices = Informer(context.kube, RESOURCE_SLICES, field_selector=f"spec.driver={DRIVER}")
-        asks = Asks(context.kube, self._nodes, config)
+        asks = StandingRequests(context.kube, self._nodes, config)
         uses = KnownUses(self._claims)
         self._workers = [
             ChassisWorker(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, condition_of, uid_of
 from mews.kube.client.informer import Informer
-from mews.systems.pooldra.asks import Asks
+from mews.systems.pooldra.asks import StandingRequests
 from mews.systems.pooldra.claims import Use, in_order, uses_of
 from mews.systems.pooldra.config import PoolChassis, PoolDraConfig
 from mews.systems.pooldra.names import ATTACHED, HandOver
@@ -43,7 +43,7 @@ class KnownUses:
 
 
 class ChassisView:
-    """Of one chassis. It remembers since when a node has not been ready."""
+    """What the pool driver knows of each device of one chassis. It remembers since when a node has not been ready."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ChassisView:
         *,
         nodes: Informer,
         slices: Informer,
-        asks: Asks,
+        asks: StandingRequests,
     ) -> None:
         self._config = config
         self._chassis = chassis

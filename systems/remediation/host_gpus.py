@@ -40,7 +40,7 @@ class LoggedXid(Struct, frozen=True):
 
 
 class HostGpus:
-    """Of one host. Methods raise OSError while its files cannot be read."""
+    """The GPUs of one host, as its files show them. Methods raise OSError while its files cannot be read."""
 
     def __init__(self, files: FileTree) -> None:
         self._files = files

@@ -24,7 +24,7 @@ from mews.systems.remediation.names import WORK
 
 
 class IncidentState(StrEnum):
-    """Of a broken GPU; one that was mended has no incident any more."""
+    """How far the repair of a broken GPU has come; one that was mended has no incident any more."""
 
     BROKEN = "broken"
     """Its pods have to go."""

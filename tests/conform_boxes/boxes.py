@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made_for_a_while
@@ -127,12 +128,17 @@ def _chassis(box: Box) -> Iterator[tuple[Behind, Callable[[], Mapping[str, str |
     loaded = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
     profile, speed = PROFILES[box.pace]
     chassis = tuple(replace(spec, profile=parse_profile(profile, spec.name)) for spec in loaded.chassis)
-    server = ChassisServer(replace(loaded, chassis=chassis), dialects=(box.dialect,), password=PASSWORD, speed=speed)
+    server = ChassisServer(
+        replace(loaded, chassis=chassis),
+        dialects=(box.dialect,),
+        password=PASSWORD,
+        context=EmulationContext(speed=speed),
+    )
     server.start()
     try:
         with server.rack.box("A") as inside:
             for device in IDLE:
-                inside.edit(device, None, server.rack.clock.now())
+                inside.edits.edit(device, None, server.rack.clock.now())
         ready = server.ready()
         ca = Path(ready["ca"]) if box.dialect == "redfish" else None
         yield Behind(ready["chassis"]["A"][box.dialect], ca), lambda: _places(server)

@@ -24,7 +24,7 @@ def port_of(box, device):
 def free(box, *devices):
     with box.rack.box("A") as chassis:
         for device in devices:
-            chassis.edit(device, None, box.rack.clock.now())
+            chassis.edits.edit(device, None, box.rack.clock.now())
 
 
 def fault(box, **spec):
@@ -97,7 +97,7 @@ def test_unused_resources_are_available_ones_without_links(box, cdim):
 
 def test_a_device_without_a_link_is_listed_and_not_detected(box, cdim):
     with box.rack.box("A") as chassis:
-        chassis.set_link("000100", up=False)
+        chassis.edits.set_link("000100", up=False)
     shown = cdim.device("000100")
     assert shown["detected"] is False and shown["device"]["status"]["health"] != "OK"
     assert cdim.get("/resources")["count"] == 21

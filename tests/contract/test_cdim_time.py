@@ -23,7 +23,7 @@ class Timed:
         self.face = CdimFace(self.box)
         self.now_s = 0.0
         for device in ("d2", "d3"):
-            self.box.edit(device, None, 0.0)
+            self.box.edits.edit(device, None, 0.0)
 
     def call(self, method, path, body=None):
         content = b"" if body is None else json.dumps(body).encode()
@@ -158,7 +158,7 @@ def test_a_suspended_rollback_is_resumed_or_has_failed(timed):
 def test_a_layout_whose_manager_restarts_has_failed(timed):
     layout = timed.apply(move("connect", "d2"), move("connect", "d3", 2, (1,)))
     timed.box.settle(3.0)
-    timed.box.reboot(5.0)
+    timed.box.management.reboot(5.0)
     timed.now_s = 4.0
     assert timed.call("GET", f"/layout-apply/{layout}") == (0, None)
     timed.now_s = 9.0
@@ -172,7 +172,7 @@ def test_a_layout_whose_manager_restarts_has_failed(timed):
 def test_a_cancel_that_finds_the_process_lost_says_so(timed):
     layout = timed.apply(move("connect", "d2"))
     timed.box.settle(3.0)
-    timed.box.reboot(1.0)
+    timed.box.management.reboot(1.0)
     timed.now_s = 5.0
     status, shown = timed.put(layout, "action=cancel")
     assert (status, shown["code"], shown["status"]) == (409, "E40028", "FAILED")
@@ -180,7 +180,7 @@ def test_a_cancel_that_finds_the_process_lost_says_so(timed):
 
 def test_a_device_that_another_client_moves_while_its_disconnect_waits_stays_there(timed):
     layout = timed.apply(move("disconnect", "d0"))
-    timed.box.edit("d0", "2", 1.0)
+    timed.box.edits.edit("d0", "2", 1.0)
     timed.now_s = 5.0
     shown = timed.layout(layout)
     assert (shown["status"], shown["applyResult"][0]["statusCode"]) == ("FAILED", 404)

@@ -132,7 +132,7 @@ class DialectMachine(RuleBasedStateMachine):
     @rule(port=PORTS)
     def attach_by_a_model(self, port):
         """The first free one goes."""
-        condition = {"column": "model", "operator": "eq", "value": self.box.device("d0").model}
+        condition = {"column": "model", "operator": "eq", "value": self.box.table.spec("d0").model}
         said = self.fm("PATCH", port, {"res_spec": {"condition": [condition]}})
         free = [device for device, now in self.model.items() if now is None]
         assert (said.status == 200) is (bool(free) and port in CABLED)
@@ -255,7 +255,7 @@ def test_editors_that_race_through_different_dialects_never_put_a_device_on_two_
     with backend("in-process", profile={"attach": 0.5, "detach": 0.3}) as box:
         changes = []
         with box.rack.box("A") as chassis:
-            chassis.listen(lambda event: changes.append(event) if event.event == "table-changed" else None)
+            chassis.events.listen(lambda event: changes.append(event) if event.event == "table-changed" else None)
         before = {device: row["port"] for device, row in box.rack.table()["A"].items()}
         devices = list(before)[:3]
 

@@ -42,7 +42,7 @@ def port_of(box, device):
 def free(box, *devices):
     with box.rack.box("A") as chassis:
         for device in devices:
-            chassis.edit(device, None, box.rack.clock.now())
+            chassis.edits.edit(device, None, box.rack.clock.now())
 
 
 def fault(box, **spec):
@@ -191,7 +191,7 @@ def test_a_device_that_moves_while_its_detach_waits_stays_where_it_went(box, fm)
     with box.rack.box("A") as chassis:
         now_s = box.rack.clock.now()
         other = chassis.begin_detach("000500", now_s)
-        other.before.append(lambda: chassis.edit("000100", "2", chassis.now_s))
+        other.before.append(lambda: chassis.edits.edit("000100", "2", chassis.now_s))
         chassis.finish(other, now_s)
     assert fm.detach("1", "000100")[0] == 404
     assert port_of(box, "000100") == "2"

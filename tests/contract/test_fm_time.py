@@ -26,10 +26,10 @@ class Timed:
         self.box = EmulatedChassis(spec(devices=4, slots=5, profile=TIMED), random.Random(1))
         self.face = FmFace(self.box)
         for device in ("d2", "d3"):
-            self.box.edit(device, None, 0.0)
+            self.box.edits.edit(device, None, 0.0)
         granted = self.face.begin(Request("POST", TOKEN, {}, {}, encoded(self.face.password)), 0.0).reply
         self.headers = {"authorization": f"Bearer {json.loads(granted.body)['access_token']}"}
-        self.model = self.box.device("d0").model
+        self.model = self.box.table.spec("d0").model
 
     def begin(self, method, path, body=None, now_s=0.0):
         content = b"" if body is None else json.dumps(body).encode()
@@ -72,7 +72,7 @@ def test_what_is_on_its_way_is_not_counted_and_not_asked_for_again(timed):
     path = f"{AUTOSCALER}/machines/{machine_uuid('host-1')}/actions/resize"
     for _ in range(3):
         assert timed.ask("POST", path, {"increase_resource_count": asked}).status == 202
-    assert [each.device for each in timed.box.writes()] == ["d2"]
+    assert [each.device for each in timed.box.operations.writes()] == ["d2"]
     during = timed.box.now_s
     shown = timed.face._clusters.machine(timed.face._view.by_port["1"], timed.box.rows(during))
     spec_shown = shown["data"]["cluster"]["machine"]["resspecs"][0]
@@ -85,6 +85,6 @@ def test_what_is_on_its_way_is_not_counted_and_not_asked_for_again(timed):
 def test_a_device_that_another_client_moves_while_its_detach_waits_stays_there(timed):
     named = {"res_type": "gpu", "res_uuid": resource_uuid(timed.box.spec.name, "d0"), "res_num": 1}
     waiting = timed.begin("DELETE", UPDATE, shell("1", named))
-    timed.box.edit("d0", "2", 1.0)
+    timed.box.edits.edit("d0", "2", 1.0)
     assert timed.face.finish(waiting, waiting.due_s).status == 404
     assert timed.box.row("d0", waiting.due_s).port == "2"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.emulator.tls import made
@@ -82,7 +83,7 @@ def test_redfish_of_dmtf_moves_a_gpu(served):
 def test_redfish_of_dmtf_follows_a_task(tmp_path):
     redfish = pytest.importorskip("redfish", reason="redfish is not installed")
     hardware = load_hardware(FIXTURES / "testbed.yaml")
-    server = ChassisServer(hardware, password=PASSWORD, tls=made(tmp_path), speed=20)
+    server = ChassisServer(hardware, password=PASSWORD, tls=made(tmp_path), context=EmulationContext(speed=20))
     server.start()
     try:
         url = server.ready()["chassis"]["A"]["redfish"]

@@ -187,7 +187,7 @@ def test_a_device_made_ready_to_be_removed_is_detached_and_stays_so(client, box)
 
 def test_an_empty_slot_is_an_absent_device(client, box):
     with box.rack.box("A") as chassis:
-        chassis.remove("000300", box.rack.clock.now())
+        chassis.edits.remove("000300", box.rack.clock.now())
     assert client.ask("GET", f"{DEVICES}/000300").status == 404
     empty = client.get(f"{DEVICES}/EmptySlot3")
     assert empty["Status"] == {"State": "Absent"}

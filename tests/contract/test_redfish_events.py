@@ -195,7 +195,7 @@ def test_each_edit_of_the_table_is_logged_whichever_dialect_made_it(client, box)
     client.remove("000100", "1")
     box.send("POST", "/allocation", b'{"devid":"000100","hostport":"3"}')
     with box.rack.box("A") as chassis:
-        chassis.edit("000100", "2", box.rack.clock.now())
+        chassis.edits.edit("000100", "2", box.rack.clock.now())
     entries = client.get(f"{LOG}/Entries?$expand=.($levels=1)")["Members"]
     moves = [each for each in entries if each["MessageId"] == "Fabric.1.1.ZoneModified"]
     assert [each["Links"]["OriginOfCondition"]["@odata.id"][-1] for each in moves] == ["1", "3", "3", "2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.inventory_file import load_hardware
 from tests.contract.redfish import ROOT, Client, pass_time
@@ -21,10 +22,10 @@ def client(box):
 @pytest.fixture
 def hosts(box):
     """All hosts, fed by what the chassis tells from now on."""
-    made = Hosts(load_hardware(FIXTURES / "demo.yaml"), 1)
+    made = Hosts(load_hardware(FIXTURES / "demo.yaml"), EmulationContext(1))
     made.begin(0.0)
     with box.rack.box("A") as chassis:
-        chassis.listen(
+        chassis.events.listen(
             lambda event: made.on_event(event.chassis, event.number, event.event, event.fields, event.t + 1000.0)
         )
     return made
@@ -37,7 +38,7 @@ def reset(client, kind):
 def there(hosts, at_s=1e6):
     host = hosts.host("host-1")
     host.settle(max(at_s, host.now_s))
-    return [function.gpuid for function in host.functions() if function.ready]
+    return [function.gpuid for function in host.bus.functions() if function.ready]
 
 
 def test_a_host_that_is_switched_off_has_no_functions_and_no_xid_and_gets_them_back(box, client, hosts):
@@ -49,7 +50,7 @@ def test_a_host_that_is_switched_off_has_no_functions_and_no_xid_and_gets_them_b
     assert reset(client, "On").status == 204
     assert client.get(SYSTEM)["PowerState"] == "On"
     assert there(hosts) == before
-    assert "Xid" not in "".join(hosts.host("host-1").log.lines())
+    assert "Xid" not in "".join(hosts.host("host-1").events.log.lines())
 
 
 def test_what_is_attached_while_the_host_is_off_is_there_when_it_is_on(client, hosts):

@@ -89,9 +89,9 @@ def happenings(service: Service, rng: random.Random) -> list[Any]:
         ("DELETE", f"{ROOT}/Systems/c", None),
     ]
     behind = [
-        lambda: box.edit(device, rng.choice(["1", "2", None]), service.now_s),
-        lambda: box.set_link(device, rng.random() < 0.5),
-        lambda: box.set_uuid(device, rng.choice([None, "GPU-0"])),
+        lambda: box.edits.edit(device, rng.choice(["1", "2", None]), service.now_s),
+        lambda: box.edits.set_link(device, rng.random() < 0.5),
+        lambda: box.edits.set_uuid(device, rng.choice([None, "GPU-0"])),
         lambda: box.settle(service.now_s),
         lambda: box.faults.add({"kind": "events-out-of-order", "count": 2}, service.now_s),
         lambda: box.reset(service.now_s),
@@ -135,7 +135,7 @@ def test_a_change_whose_event_comes_late_is_seen_at_once():
     service = Service(1)
     assert f"{ENDPOINTS}/d0" in str(service.ask("GET", f"{ZONES}/1").body)
     service.box.faults.add({"kind": "events-out-of-order", "count": 5}, service.now_s)
-    service.box.edit("d0", None, service.now_s)
+    service.box.edits.edit("d0", None, service.now_s)
     assert f"{ENDPOINTS}/d0" not in str(service.ask("GET", f"{ZONES}/1").body)
 
 

@@ -144,7 +144,7 @@ def test_every_resource_follows_its_published_schema(tmp_path, schemas):
     with chassis(tmp_path, {"attach": 600, "detach": 1}, "testbed", model="H100") as (server, url, certificate):
         make_something_happen(url, certificate)
         with server.rack.box("A") as box:
-            box.remove("001800", server.rack.clock.now())
+            box.edits.remove("001800", server.rack.clock.now())
             divided = BoardReport(mig=(BoardPart(PART, "3g.40gb", 1, 0, 40448, 60),))
             box.telemetry.report("host-1", {box.spec.devices[1].uuid: divided}, server.rack.clock.now())
         schema = ("--schema_directory", str(schemas), "--skipschema")
@@ -181,7 +181,7 @@ def restless(server: ChassisServer) -> Iterator[None]:
         while not ended.wait(0.2):
             is_up = not is_up
             with server.rack.box("A") as box:
-                box.set_link("000100", is_up)
+                box.edits.set_link("000100", is_up)
 
     thread = threading.Thread(target=flap)
     thread.start()

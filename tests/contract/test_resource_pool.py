@@ -106,8 +106,8 @@ def test_an_uncabled_host_port_is_refused(kind):
 
 def test_an_empty_chassis_answers_null(box):
     with box.rack.box("A") as chassis:
-        for device in chassis.devices():
-            chassis.remove(device, box.rack.clock.now())
+        for device in chassis.table.devices():
+            chassis.edits.remove(device, box.rack.clock.now())
     assert box.send("GET", "/resources")[:2] == (200, "null")
 
 

@@ -19,6 +19,7 @@ from mews.emulator.dialects.fm.service import PREFIXES
 from mews.emulator.dialects.registry import face_of
 from mews.emulator.dialects.wire import Dropped, Request, split_target
 from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.rack import Rack
@@ -107,7 +108,7 @@ def backend(kind: str, hardware: str = "demo", profile: Any = None) -> Iterator[
         finally:
             made.rack.stop()
         return
-    server = ChassisServer(loaded, speed=1000)
+    server = ChassisServer(loaded, context=EmulationContext(speed=1000))
     server.start()
     try:
         yield OverHttp(server)

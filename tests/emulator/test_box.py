@@ -17,9 +17,9 @@ def test_an_operation_takes_effect_at_its_due_time_and_not_before():
     operation = made.begin_detach("d0", 100.0)
     assert operation.due_s == 105.0
     assert made.row("d0", 104.999).port == "1"
-    assert made.pending() == {"d0": OperationKind.DETACH}
+    assert made.operations.pending() == {"d0": OperationKind.DETACH}
     assert made.row("d0", 105.0).port is None
-    assert made.pending() == {}
+    assert made.operations.pending() == {}
 
 
 def test_what_was_due_long_ago_is_settled_in_order_of_its_time():
@@ -53,7 +53,7 @@ def test_reads_queue_where_the_profile_says_so():
 def test_a_read_shows_the_table_of_its_due_time():
     made = box(profile=TIMED)
     read = made.begin_read(0.0)
-    made.edit("d0", None, 1.0)
+    made.edits.edit("d0", None, 1.0)
     assert done(made, read).rows[0].port is None
 
 
@@ -79,7 +79,7 @@ def test_a_queued_write_is_checked_when_its_turn_comes():
 )
 def test_attaches_that_cannot_be_are_refused_at_once_in_this_order(device, port, refusal):
     made = box(profile=TIMED)
-    made.edit("d1", None, 0.0)
+    made.edits.edit("d1", None, 0.0)
     before = ports(made)
     operation = made.begin_attach(device, port, 0.0)
     answer = done(made, operation)
@@ -98,23 +98,23 @@ def test_detach_of_a_free_device_is_done_and_changes_nothing():
 
 def test_one_more_device_than_slots_is_refused():
     made = box(devices=3, slots=4)
-    made.insert(DeviceSpec("d3", "GPU-3"), 0.0)
+    made.edits.insert(DeviceSpec("d3", "GPU-3"), 0.0)
     with pytest.raises(errors.SlotsFullError, match="all 4 slots"):
-        made.insert(DeviceSpec("d4", "GPU-4"), 0.0)
-    made.remove("d0", 0.0)
-    made.insert(DeviceSpec("d4", "GPU-4"), 0.0)
+        made.edits.insert(DeviceSpec("d4", "GPU-4"), 0.0)
+    made.edits.remove("d0", 0.0)
+    made.edits.insert(DeviceSpec("d4", "GPU-4"), 0.0)
     assert list(ports(made)) == ["d1", "d2", "d3", "d4"]
 
 
 def test_a_device_cannot_be_inserted_twice():
     with pytest.raises(errors.DuplicateDeviceError):
-        box(slots=9).insert(DeviceSpec("d0", "GPU-9"), 0.0)
+        box(slots=9).edits.insert(DeviceSpec("d0", "GPU-9"), 0.0)
 
 
 def test_an_edit_goes_straight_from_port_to_port_and_is_told():
     heard = []
     made = box(heard)
-    made.edit("d0", "2", 3.0)
+    made.edits.edit("d0", "2", 3.0)
     assert [event.as_dict() for event in heard] == [
         {
             "number": 1,
@@ -132,7 +132,7 @@ def test_an_edit_goes_straight_from_port_to_port_and_is_told():
 def test_an_edit_to_where_no_host_is_cabled_is_refused():
     made = box()
     with pytest.raises(errors.UncabledPortError):
-        made.edit("d0", "3", 0.0)
+        made.edits.edit("d0", "3", 0.0)
     assert ports(made)["d0"] == "1"
 
 
@@ -140,7 +140,7 @@ def test_reset_gives_back_table_chance_and_operations():
     made = box(profile="falcon-4005", seed=3)
     first = [made.begin_read(0.0).due_s for _ in range(5)]
     running = made.begin_detach("d0", 1.0)
-    made.edit("d1", "2", 1.0)
+    made.edits.edit("d1", "2", 1.0)
     made.faults.add({"kind": "slow-operation"}, 1.0)
     made.reset(2.0)
     assert made.finish(running, 2.0).outcome.value == "dropped"
@@ -172,3 +172,11 @@ def test_an_operation_costs_the_same_with_ten_and_with_ten_thousand_devices():
         return best
 
     assert cost(10_000) < 5 * cost(10)
+
+
+def test_the_telemetry_follows_what_is_put_in_and_pulled_out():
+    made = box(slots=9)
+    made.edits.insert(DeviceSpec("d9", "GPU-9", model="V100"), 1.0)
+    assert "d9" in made.telemetry.devices()
+    made.edits.remove("d9", 2.0)
+    assert "d9" not in made.telemetry.devices()

@@ -15,13 +15,21 @@ from pathlib import Path
 import pytest
 
 from mews.emulator.chassis.operation import OperationOutcome
-from mews.emulator.hardware.chassis_profiles import FALCON_ATTACH, FALCON_DETACH, FALCON_READ
+from mews.emulator.hardware.chassis_profiles import PROFILES
 from mews.emulator.hardware.latency import Latency
 from tests.emulator.boxes import box, done
 
 N = 20_000
 DATA = Path(os.environ.get("MEWS_DATA_DIR", "/nonexistent")) / "falcon-4005"
+FALCON = PROFILES["falcon-4005"]
 measured = pytest.mark.skipif(not DATA.is_dir(), reason="MEWS_DATA_DIR has no falcon-4005 measurements")
+
+
+def attach(chassis: str) -> tuple[Latency, Latency, float]:
+    """Return the latency of a ``true`` reply, of a ``false`` one, and the share of the latter."""
+    profile = FALCON.profile(chassis)
+    lie = next(quirk for quirk in profile.quirks if quirk["kind"] == "lying-result")
+    return profile.attach, lie["latency"], lie["probability"]
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -58,13 +66,13 @@ def figures(values: list[float]) -> tuple[float, float, float]:
 
 @measured
 def test_detach_has_the_measured_mean_p50_and_p95():
-    assert figures(drawn(FALCON_DETACH)) == pytest.approx(figures(phase("unassign")), rel=0.05)
+    assert figures(drawn(FALCON.other.detach)) == pytest.approx(figures(phase("unassign")), rel=0.05)
 
 
 @measured
 def test_the_slower_of_two_parallel_reads_has_the_measured_mean_p50_and_p95():
     rng = random.Random(1)
-    slower = [max(FALCON_READ.draw(rng), FALCON_READ.draw(rng)) for _ in range(N)]
+    slower = [max(FALCON.other.read.draw(rng), FALCON.other.read.draw(rng)) for _ in range(N)]
     assert figures(slower) == pytest.approx(figures(phase("get_resources")), rel=0.06)
 
 
@@ -72,7 +80,7 @@ def test_the_slower_of_two_parallel_reads_has_the_measured_mean_p50_and_p95():
 @pytest.mark.parametrize("reply", ["true", "false"])
 @pytest.mark.parametrize("chassis", ["A", "B", ""])
 def test_attach_has_the_measured_times_by_chassis_and_reply(chassis: str, reply: str):
-    honest, lying, _ = FALCON_ATTACH[chassis]
+    honest, lying, _ = attach(chassis)
     mean, p50, p95 = figures(truncated(drawn(honest if reply == "true" else lying)))
     real_mean, real_p50, real_p95 = figures(calls(chassis, reply))
     assert mean == pytest.approx(real_mean, rel=0.02)
@@ -83,7 +91,7 @@ def test_attach_has_the_measured_times_by_chassis_and_reply(chassis: str, reply:
 def test_the_share_of_lies_is_the_measured_one():
     for chassis in ("A", "B", ""):
         lies, truths = len(calls(chassis, "false")), len(calls(chassis, "true"))
-        assert FALCON_ATTACH[chassis][2] == pytest.approx(lies / (lies + truths))
+        assert attach(chassis)[2] == pytest.approx(lies / (lies + truths))
 
 
 @measured
@@ -91,7 +99,7 @@ def test_attaches_over_both_chassis_have_the_mean_of_the_other_measurement():
     rng = random.Random(1)
     durations = []
     for chassis in ("A", "B"):
-        honest, lying, share = FALCON_ATTACH[chassis]
+        honest, lying, share = attach(chassis)
         durations += [(lying if rng.random() < share else honest).draw(rng) for _ in range(N)]
     assert statistics.mean(durations) == pytest.approx(statistics.mean(phase("assign")), rel=0.03)
 
@@ -101,7 +109,7 @@ def test_a_falcon_lies_drops_and_takes_its_time_at_the_measured_rates():
     replies = []
     now_s = 0.0
     for _ in range(3000):
-        made.edit("d0", None, now_s)
+        made.edits.edit("d0", None, now_s)
         operation = made.begin_attach("d0", "1", now_s)
         replies.append((done(made, operation), operation.due_s - operation.start_s))
         now_s = made.now_s
@@ -118,7 +126,7 @@ def test_a_dropped_post_leaves_the_device_attached_nowhere():
     made = box(profile="falcon-4005", seed=5)
     now_s = 0.0
     while True:
-        made.edit("d0", None, now_s)
+        made.edits.edit("d0", None, now_s)
         answer = done(made, made.begin_attach("d0", "1", now_s))
         now_s = made.now_s
         if answer.outcome is OperationOutcome.DROPPED:

@@ -20,7 +20,7 @@ def detach(made, device="d0", now_s=0.0):
 
 
 def free(made, device="d0"):
-    made.edit(device, None, made.now_s)
+    made.edits.edit(device, None, made.now_s)
     return made
 
 
@@ -77,8 +77,8 @@ def test_a_partial_list_lacks_half_of_the_devices():
 
 def test_a_stale_list_is_that_of_some_time_ago():
     made = with_fault(kind="stale-list", age_s=20)
-    made.edit("d0", None, 5.0)
-    made.edit("d0", "2", 15.0)
+    made.edits.edit("d0", None, 5.0)
+    made.edits.edit("d0", "2", 15.0)
     rows = done(made, made.begin_read(30.0)).rows
     assert rows[0].port is None
     assert read(made).rows[0].port == "2"
@@ -136,7 +136,7 @@ def test_a_host_that_nobody_knows_has_one_device_more():
     made = with_fault(kind="unknown-host")
     *known, strange = read(made).rows
     assert [row.device for row in known] == ["d0", "d1", "d2", "d3"]
-    assert strange.port not in made.spec.ports and strange.device not in made.devices()
+    assert strange.port not in made.spec.ports and strange.device not in made.table.devices()
     assert len(read(made).rows) == 4
 
 
@@ -265,8 +265,8 @@ def test_a_made_up_uuid_is_none_of_the_chassis():
 def test_events_out_of_order_are_told_late_with_their_true_time():
     heard = []
     made = with_fault(heard, kind="events-out-of-order", delay_s=3)
-    made.edit("d0", None, 1.0)
-    made.edit("d1", None, 2.0)
+    made.edits.edit("d0", None, 1.0)
+    made.edits.edit("d1", None, 2.0)
     made.settle(10.0)
     changes = [(e.t, e.fields["device"]) for e in heard if e.event == "table-changed"]
     assert changes == [(2.0, "d1"), (1.0, "d0")]
@@ -277,7 +277,7 @@ def test_events_out_of_order_are_told_late_with_their_true_time():
 def test_a_held_event_is_not_lost_by_a_reset():
     heard = []
     made = with_fault(heard, kind="events-out-of-order", delay_s=100)
-    made.edit("d0", None, 1.0)
+    made.edits.edit("d0", None, 1.0)
     made.reset(2.0)
     numbers = [event.number for event in heard]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))

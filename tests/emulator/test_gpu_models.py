@@ -3,7 +3,7 @@
 import pytest
 from msgspec import ValidationError
 
-from mews.emulator.hardware.gpu_profiles import ALIASES, DEFAULT_MODEL, PROFILES, GpuModels
+from mews.emulator.hardware.gpu_profiles import ALIASES, DEFAULT_MODEL, PROFILES, gpu_models
 
 WHOLE = (PROFILES._files[DEFAULT_MODEL]).read_text()
 
@@ -27,7 +27,7 @@ def test_aliases_are_of_models_that_there_are():
 def test_a_model_extends_another(tmp_path):
     (tmp_path / "BASE.yaml").write_text(WHOLE)
     (tmp_path / "OF_IT.yaml").write_text("extends: BASE\ncores: 7\n")
-    models = GpuModels(tmp_path)
+    models = gpu_models(tmp_path)
     assert list(models) == ["BASE", "OF IT"]
     assert (models["OF IT"].cores, models["OF IT"].name) == (7, models["BASE"].name)
     assert models["BASE"].cores == PROFILES[DEFAULT_MODEL].cores
@@ -44,4 +44,4 @@ def test_a_model_extends_another(tmp_path):
 def test_a_file_that_is_no_model_is_refused(text, error, words, tmp_path):
     (tmp_path / "WRONG.yaml").write_text(text)
     with pytest.raises(error, match=words):
-        GpuModels(tmp_path)["WRONG"]
+        gpu_models(tmp_path)["WRONG"]

@@ -58,7 +58,7 @@ class TableMachine(RuleBasedStateMachine):
     def edit(self, device, port):
         well = device in self.model and (port is None or port in CABLED)
         try:
-            self.box.edit(device, port, self.now_s)
+            self.box.edits.edit(device, port, self.now_s)
         except RefusalError:
             assert not well
         else:
@@ -69,7 +69,7 @@ class TableMachine(RuleBasedStateMachine):
     def insert(self, device):
         well = device not in self.model and len(self.model) < 5
         try:
-            self.box.insert(DeviceSpec(device, f"GPU-{device}"), self.now_s)
+            self.box.edits.insert(DeviceSpec(device, f"GPU-{device}"), self.now_s)
         except RefusalError:
             assert not well
         else:
@@ -79,7 +79,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(device=DEVICES)
     def pull(self, device):
         try:
-            self.box.remove(device, self.now_s)
+            self.box.edits.remove(device, self.now_s)
         except RefusalError:
             assert device not in self.model
         else:
@@ -121,7 +121,7 @@ def test_a_full_disk_fails_the_operation_and_leaves_the_table(tmp_path: Path):
     inserted = 0
     with pytest.raises(NotStoredError, match="full"):
         while inserted < 1000:
-            box.insert(DeviceSpec(f"x{inserted}", f"GPU-x{inserted}", serial="s" * 100), 0.0)
+            box.edits.insert(DeviceSpec(f"x{inserted}", f"GPU-x{inserted}", serial="s" * 100), 0.0)
             inserted += 1
     assert box.rows(0.0)[: len(before)] == before
     assert len(box.rows(0.0)) == len(before) + inserted

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from mews.emulator.dialects.cdim.groups import DEFAULT_GROUP
 from mews.emulator.dialects.cdim.service import API
 from mews.emulator.dialects.identities import identity
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
@@ -63,7 +64,7 @@ def cdim() -> list[Sent]:
 def pool() -> Iterator[list[Face]]:
     """A served chassis that speaks the dialect."""
     hardware = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
-    server = ChassisServer(hardware, speed=1000.0, dialects=("cdim",))
+    server = ChassisServer(hardware, context=EmulationContext(speed=1000.0), dialects=("cdim",))
     server.start()
     try:
         yield [Face("cdim", address_of(server.ready()["chassis"]["A"]["cdim"]), cdim())]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
@@ -287,7 +288,9 @@ def chassis() -> Iterator[list[Face]]:
     """A served chassis: each dialect, and the back door. In plain HTTP, as TLS has no half-closed connections, by which
     a request that lacks its end is told from one that is slow."""
     hardware = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
-    server = ChassisServer(hardware, speed=1000.0, token=TOKEN, password=PASSWORD, insecure=True)
+    server = ChassisServer(
+        hardware, context=EmulationContext(speed=1000.0), token=TOKEN, password=PASSWORD, insecure=True
+    )
     server.start()
     try:
         ready = server.ready()

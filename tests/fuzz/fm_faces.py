@@ -9,6 +9,7 @@ from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from mews.emulator.dialects.identities import TENANT, machine_uuid
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
@@ -45,7 +46,9 @@ def fm(headers: dict[str, str]) -> list[Sent]:
 def fabric() -> Iterator[list[Face]]:
     """A served fabric manager, in plain HTTP as the other faces of a chassis."""
     hardware = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
-    server = ChassisServer(hardware, speed=1000.0, password=PASSWORD, insecure=True, dialects=("fm",))
+    server = ChassisServer(
+        hardware, context=EmulationContext(speed=1000.0), password=PASSWORD, insecure=True, dialects=("fm",)
+    )
     server.start()
     try:
         url = server.ready()["chassis"]["A"]["fm"]

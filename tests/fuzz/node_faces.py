@@ -11,6 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hostd.serve import HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.ready_file import write_ready
@@ -246,12 +247,17 @@ def hosts() -> Iterator[list[Face]]:
     hardware = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
     with tempfile.TemporaryDirectory(prefix="mews-fuzz-") as name:
         folder = Path(name)
-        chassis = ChassisServer(hardware, speed=1000.0, insecure=True)
+        chassis = ChassisServer(hardware, context=EmulationContext(speed=1000.0), insecure=True)
         chassis.start()
         try:
             write_ready(folder / "chassis.json", chassis.ready())
             server = HostServer(
-                hardware, chassis=folder / "chassis.json", root=folder / "h", fuse="no", speed=1000.0, token=TOKEN
+                hardware,
+                chassis=folder / "chassis.json",
+                root=folder / "h",
+                fuse="no",
+                context=EmulationContext(speed=1000.0),
+                token=TOKEN,
             )
             server.start()
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mews.certificates import Certificates, make_certificates
 from mews.emulator.clock import unix_s
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
@@ -41,7 +42,9 @@ def secure_chassis() -> Iterator[list[Face]]:
     """A served chassis as ``mews serve`` has it: Redfish and control under TLS."""
     hardware = load_hardware(room("fixtures") / "hardware" / "demo.yaml")
     with certificates() as made:
-        server = ChassisServer(hardware, speed=1000.0, token=TOKEN, password=PASSWORD, control_tls=made)
+        server = ChassisServer(
+            hardware, context=EmulationContext(speed=1000.0), token=TOKEN, password=PASSWORD, control_tls=made
+        )
         server.start()
         try:
             ready, trust = server.ready(), made.client_context()

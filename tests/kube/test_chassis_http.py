@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mews.dialects import OURS
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.ports.hardware_http import HttpHardwareControl
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.wall
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ChassisServer]:
-    made = ChassisServer(load_hardware(FIXTURES / "demo.yaml"), speed=1000)
+    made = ChassisServer(load_hardware(FIXTURES / "demo.yaml"), context=EmulationContext(speed=1000))
     made.start()
     yield made
     made.stop()

@@ -68,7 +68,7 @@ def story(seed: int) -> list[Told]:
     async def main() -> None:
         fleet = LocalFleet(load_hardware(HARDWARE), pace=Pace(rng.choice([1.0, 1.0, 7.3, 0.3])), seed=seed)
         control, loop = LocalHardwareControl(fleet), asyncio.get_running_loop()
-        devices = list(fleet.fleet.box("A").devices())
+        devices = list(fleet.fleet.box("A").table.devices())
 
         async def client(number: int) -> None:
             own = random.Random(f"{seed}/{number}")

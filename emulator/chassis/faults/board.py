@@ -57,50 +57,53 @@ class ArmedChassisFault:
 
     def fire(self, after_s: float) -> None:
         """Have the fault happen after that time."""
-        self.box.at(self.now_s + after_s, lambda t: self.box.faults.happen(self), self)
+        self.box.agenda.at(self.now_s + after_s, lambda t: self.box.faults.happen(self), self)
 
     def edit(self, device: str, port: str | None) -> None:
         """Edit the table as another editor would; a refusal is that editor's."""
         try:
-            self.box.edit(device, port, self.now_s, cause=self.fault.kind)
+            self.box.edits.edit(device, port, self.now_s, cause=self.fault.kind)
         except RefusalError:
             return
 
     def set_link(self, device: str, up: bool) -> None:
         """Take a device's link down or up."""
-        if device in self.box.devices():
-            self.box.set_link(device, up)
+        if device in self.box.table.devices():
+            self.box.edits.set_link(device, up)
 
     def set_uuid(self, device: str, uuid: str | None) -> None:
         """Let a device show another UUID."""
-        self.box.set_uuid(device, uuid)
+        self.box.edits.set_uuid(device, uuid)
 
     def reboot(self, after_s: float, down_s: float) -> None:
         """Restart the management CPU after a time."""
-        self.box.at(self.now_s + after_s, lambda t: self.box.reboot(down_s), self)
+        self.box.agenda.at(self.now_s + after_s, lambda t: self.box.management.reboot(down_s), self)
 
     def come_back(self) -> None:
         """End a restart of the management CPU before its time."""
-        self.box.come_back()
+        self.box.management.come_back()
 
     def rewound(self, age_s: float) -> tuple[DeviceRow, ...]:
         """Return the listing of that long ago."""
-        return self.box.rewound(self.now_s - age_s)
+        return self.box.table.rewound(self.now_s - age_s)
 
     def devices(self) -> tuple[str, ...]:
         """Return the IDs of all devices in the chassis."""
-        return self.box.devices()
+        return self.box.table.devices()
 
     def add_at(self, at_s: float, spec: Mapping[str, Any]) -> None:
         """Add another fault at an emulated time."""
-        self.box.at(at_s, lambda t: self.box.faults.plant(spec, t), self)
+        self.box.agenda.at(at_s, lambda t: self.box.faults.plant(spec, t), self)
 
 
 class FaultBoard:
     """Adds, lists, fires and clears faults. Specs and what is allowed: ``mews.emulator.chassis.faults.spec``."""
 
-    def __init__(self, box: EmulatedChassis, rng: random.Random) -> None:
+    def __init__(self, box: EmulatedChassis) -> None:
         self._box = box
+
+    def begin_anew(self, rng: random.Random) -> None:
+        """Forget all faults: from now on they are numbered from one and strike by the chances of ``rng``."""
         self._placer = FaultPlacer("f", CHASSIS_FAULTS, rng)
         self._armed: list[ArmedChassisFault] = []
 
@@ -113,7 +116,7 @@ class FaultBoard:
             self._box.settle(now_s)
         armed = self._place(spec, now_s, built_in=built_in)
         if not built_in:
-            self._box.emit("fault-added", **declared(armed))
+            self._box.events.emit("fault-added", **declared(armed))
             self._box.settle(now_s)
         return armed.id
 
@@ -133,7 +136,7 @@ class FaultBoard:
         return armed
 
     def _check_devices(self, fault: ChassisFault, when: FaultTrigger) -> None:
-        known = self._box.devices()
+        known = self._box.table.devices()
         for name in ("device", "edit"):
             device = getattr(fault, name, None) or (when.device if name == "device" else None)
             if device is not None and device not in known:
@@ -153,10 +156,10 @@ class FaultBoard:
         self._box.settle(now_s)
         for armed in chosen([armed for armed in self._armed if not armed.built_in], fault_id):
             self._armed.remove(armed)
-            self._box.forget(armed)
+            self._box.agenda.forget(armed)
             if isinstance(armed.fault, UndoableChassisFault):
                 armed.fault.undo(armed)
-            self._box.emit("fault-cleared", fault=armed.id, kind=armed.fault.kind)
+            self._box.events.emit("fault-cleared", fault=armed.id, kind=armed.fault.kind)
 
     def strike(self, operation: Operation) -> None:
         """Let every fault that looks at this operation have its go, in the order of adding."""
@@ -200,7 +203,7 @@ class FaultBoard:
                 shown["grace_s"] = round(shown["grace_s"] + ends_s - self._box.now_s, 6)
         device = _struck(armed.fault, operation) if shown["may_break"] else None
         named = {} if device is None else {"device": device}
-        self._box.emit("fault-fired", **shown, **named, operation=number)
+        self._box.events.emit("fault-fired", **shown, **named, operation=number)
 
 
 def _struck(fault: ChassisFault, operation: Operation | None) -> str | None:

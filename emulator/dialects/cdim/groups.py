@@ -34,7 +34,7 @@ class ResourceGroup(Struct):
 
 
 class ResourceGroups:
-    """Of one chassis, by the IDs of devices. Kept as long as the process lives."""
+    """The groups of one chassis, by the IDs of devices. Kept as long as the process lives."""
 
     def __init__(self, chassis: str, made: str) -> None:
         self._chassis, self._made = chassis, made

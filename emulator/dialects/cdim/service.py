@@ -60,7 +60,7 @@ class CdimFace:
         self._layouts = LayoutManager(
             box, self._view, unix_s=lambda now_s: found.epoch_s + now_s, new_id=lambda: found.secret()[:10]
         )
-        box.listen(self._notice)
+        box.events.listen(self._notice)
         routes: tuple[tuple[str, dict[str, _Act]], ...] = (
             ("resources()", {"GET": self._list_resources}),
             ("resources/available()", {"GET": self._available}),
@@ -96,7 +96,7 @@ class CdimFace:
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Read the request, begin what it asks for."""
-        if self._box.down(now_s):
+        if self._box.management.down(now_s):
             return Pending(now_s, operation=self._box.begin_read(now_s))
         try:
             return self._begin(request, now_s)
@@ -200,12 +200,12 @@ class CdimFace:
 
     def _known(self, named: str, now_s: float) -> None:
         self._box.settle(now_s)
-        _with_id(self._view.resources(self._box.shown()), named)
+        _with_id(self._view.resources(self._box.table.listing()), named)
 
     def _collect(self, request: Request, named: str, now_s: float) -> Pending:
         """The hardware is what the table says; a collection says which of it was detected."""
         self._box.settle(now_s)
-        known = {each.id for each in self._view.resources(self._box.shown())}
+        known = {each.id for each in self._view.resources(self._box.table.listing())}
         found = [each.deviceID for each in read_items(request, _Collected)]
         strange = next((each for each in found if each.lower() not in known), None)
         if strange is not None:

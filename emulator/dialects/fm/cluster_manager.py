@@ -29,7 +29,7 @@ class _Move(Struct):
 
 
 class ClusterManager:
-    """Of one chassis. What failed is remembered until it is asked for again."""
+    """Moves devices of one chassis for composed clusters. What failed is remembered until it is asked for again."""
 
     def __init__(self, box: EmulatedChassis, view: FabricView, tenant: str) -> None:
         self._box, self._view, self._tenant = box, view, tenant
@@ -66,7 +66,7 @@ class ClusterManager:
     def _status(self, row: DeviceRow, machine: CabledMachine) -> tuple[str, str]:
         """Word and reason of a device as that machine has it; "" where it has nothing to do with it."""
         move = self._moves.get(row.device)
-        moving = next((each for each in self._box.writes() if each.device == row.device), None)
+        moving = next((each for each in self._box.operations.writes() if each.device == row.device), None)
         if row.port == machine.port:
             if moving is not None and moving.kind is OperationKind.DETACH:
                 return REMOVING, ""
@@ -90,13 +90,13 @@ class ClusterManager:
         if asked.spec_uuid not in kinds:
             raise FabricManagerError("bad-request", f"spec_uuid {asked.spec_uuid!r}: not one of machine {machine.uuid}")
         kind, model = kinds[asked.spec_uuid]
-        rows = [r for r in self._box.shown() if r.kind.lower() == kind and self._view.model(r.device) == model]
+        rows = [r for r in self._box.table.listing() if r.kind.lower() == kind and self._view.model(r.device) == model]
         if asked.remove is None:
             return self._grow(machine, rows, asked.count, now_s)
         return self._shrink(machine, rows, asked.remove, now_s)
 
     def _grow(self, machine: CabledMachine, rows: list[DeviceRow], count: int, now_s: float) -> list[Operation]:
-        moving = {each.device: each for each in self._box.writes()}
+        moving = {each.device: each for each in self._box.operations.writes()}
         leaving = {d for d, each in moving.items() if each.kind is OperationKind.DETACH}
         there = [row for row in rows if row.port == machine.port and row.device not in leaving]
         coming = [row for row in rows if row.device in moving and moving[row.device].port == machine.port]
@@ -118,7 +118,7 @@ class ClusterManager:
         unknown = [each for each in devices if each not in known]
         if unknown:
             raise FabricManagerError("unknown-device", f"device {unknown[0]}: not of this specification")
-        moving = self._box.pending()
+        moving = self._box.operations.pending()
         wanted = [known[each].device for each in dict.fromkeys(devices) if known[each].port == machine.port]
         return [self._begun(device, machine, now_s, attach=False) for device in wanted if device not in moving]
 

@@ -90,7 +90,7 @@ class FabricView:
     def kinds(self) -> dict[str, tuple[str, str]]:
         """``spec_uuid`` -> type and model, of every model that the chassis has."""
         found: dict[str, tuple[str, str]] = {}
-        for row in self._box.shown():
+        for row in self._box.table.listing():
             model, kind = self.model(row.device), row.kind.lower()
             found[self.spec_uuid(kind, model)] = kind, model
         return found

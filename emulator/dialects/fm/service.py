@@ -69,7 +69,7 @@ class FmFace:
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Read the request, begin what it asks for."""
-        if self._box.down(now_s):
+        if self._box.management.down(now_s):
             return Pending(now_s, operation=self._box.begin_read(now_s))
         login = TOKEN_PATH.fullmatch(request.path)
         if login is not None:
@@ -219,7 +219,7 @@ class FmFace:
     def _chosen(self, wanted: Wanted, now_s: float) -> str:
         """Return the device that a request means: the one it names, or the first free one that nobody is moving."""
         self._box.settle(now_s)
-        rows, moving = self._box.shown(), self._box.pending()
+        rows, moving = self._box.table.listing(), self._box.operations.pending()
         fitting = [row for row in rows if self._fits(row, wanted)]
         if "res_uuid" in wanted.conditions:
             if not fitting:

@@ -156,7 +156,7 @@ _Place = tuple[Any, Any]
 
 
 def _copied(value: Any) -> Any:
-    """Return the same in objects and lists of its own."""
+    """Return a copy that shares no object and no list with the value."""
     if isinstance(value, Mapping):
         return {name: _copied(each) for name, each in value.items()}
     return [_copied(each) for each in value] if isinstance(value, list) else value

@@ -24,13 +24,13 @@ class RenderedReplies:
 
     def get(self, path: str) -> tuple[Response, str] | None:
         """Return the reply that is still true, with its tag."""
-        is_same = self._rows is self._box.shown() and self._pending == self._box.pending()
+        is_same = self._rows is self._box.table.listing() and self._pending == self._box.operations.pending()
         if not (is_same and self._divisions == self._box.telemetry.divisions):
             self.changed()
         return self._replies.get(path)
 
     def keep(self, path: str, reply: Response, tag: str) -> None:
         """It is true as long as nothing changes."""
-        self._rows, self._pending = self._box.shown(), self._box.pending()
+        self._rows, self._pending = self._box.table.listing(), self._box.operations.pending()
         self._divisions = self._box.telemetry.divisions
         self._replies[path] = (reply, tag)

@@ -51,7 +51,7 @@ class RedfishFace:
 
     def begin(self, request: Request, now_s: float) -> Pending:
         """Let in, route, begin what is asked."""
-        if self._box.down(now_s):
+        if self._box.management.down(now_s):
             return Pending(now_s, operation=self._box.begin_read(now_s))
         now_s = self._box.now_s
         self.state.sync()

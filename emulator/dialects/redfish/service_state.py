@@ -47,7 +47,7 @@ class ServiceState:
         self._begin_anew()
         for published, about in chassis_events.beginnings(box.spec.ports):
             self._note(published.record(0, self.stamp(box.now_s)), about)
-        box.listen(self._on_event)
+        box.events.listen(self._on_event)
 
     def _begin_anew(self) -> None:
         self.overlays: dict[str, dict[str, Any]] = {}
@@ -60,7 +60,7 @@ class ServiceState:
 
     def sync(self) -> None:
         """Give each device its slot: the lowest free one when it comes, none when it goes."""
-        there = self.box.devices()
+        there = self.box.table.devices()
         if len(there) == len(self.slots) and all(device in self.slots for device in there):
             return
         self.slots = {device: slot for device, slot in self.slots.items() if device in there}
@@ -175,7 +175,7 @@ class RedfishView:
 
     def pending(self) -> Mapping[str, OperationKind]:
         """Device -> the write that runs on it."""
-        return self.state.box.pending()
+        return self.state.box.operations.pending()
 
     def slot(self, device: str) -> int:
         """Return the slot that a device is in."""

@@ -116,7 +116,7 @@ class TaskList:
 
     def cancel(self, task: Task, box: EmulatedChassis, now_s: float) -> bool:
         """Give up what has not happened yet; what has stays. False if all of it has."""
-        gone = [box.cancel(operation, now_s) for operation in reversed(task.started.operations)]
+        gone = [box.operations.cancel(operation, now_s) for operation in reversed(task.started.operations)]
         task.cancelled = any(gone)
         self.sweep(now_s)
         return task.cancelled
@@ -127,7 +127,7 @@ class TaskList:
 
 
 def failure_of(operation: Operation) -> RedfishError | None:
-    """Return what went wrong with a settled operation, as the reply of its own; None if the chassis says all is well.
+    """Return what went wrong with a settled operation, as its reply; None if the chassis says all is well.
 
     A chassis that lies says so here: a 500 although the device was attached, or nothing although it was not.
     """

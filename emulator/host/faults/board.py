@@ -40,10 +40,10 @@ class ArmedHostFault(Struct, eq=False):
 
     def fire(self, after_s: float) -> None:
         """Have the fault happen after that time."""
-        self.host.at(self.host.now_s + after_s, lambda t: self.host.faults.happen(self), self)
+        self.host.actions.agenda.at(self.host.now_s + after_s, lambda t: self.host.faults.happen(self), self)
 
     def _function(self, device: str) -> Function | None:
-        living = [f for f in self.host.functions() if f.plugged and device in (f.device.id, f.gpuid)]
+        living = [f for f in self.host.bus.functions() if f.plugged and device in (f.device.id, f.gpuid)]
         return living[-1] if living else None
 
     def xid(self, device: str, xid: int, mig_device: int | None = None) -> None:
@@ -52,23 +52,23 @@ class ArmedHostFault(Struct, eq=False):
         if function is None or not function.is_gpu or function.stage < BringUpStage.DRIVER:
             return
         if mig_device is None:
-            self.host.xid(function, xid)
+            self.host.events.xid(function, xid)
         elif mig_device < len(function.mig.devices()):
             instance, compute = function.mig.devices()[mig_device]
-            self.host.xid(function, xid, (instance.id, compute.id))
+            self.host.events.xid(function, xid, (instance.id, compute.id))
 
     def fall(self, device: str) -> None:
         """Let it fall off the bus."""
         function = self._function(device)
         if function is not None:
-            self.host.fall(function)
+            self.host.bring_up.fall(function)
 
     def revive(self, device: str) -> None:
         """Take a fallen device out of the PCI bus and rescan for it."""
         function = self._function(device)
         if function is not None and function.lost and function.link:
-            self.host.take_down(function, BringUpStage.LINK)
-            self.host.climb(function)
+            self.host.bring_up.take_down(function, BringUpStage.LINK)
+            self.host.bring_up.climb(function)
 
     def ecc(self, device: str, corrected: int, uncorrected: int) -> None:
         """Count memory errors of a GPU that a driver has."""
@@ -79,33 +79,33 @@ class ArmedHostFault(Struct, eq=False):
         ecc.corrected, ecc.total_corrected = ecc.corrected + corrected, ecc.total_corrected + corrected
         ecc.uncorrected, ecc.total_uncorrected = ecc.uncorrected + uncorrected, ecc.total_uncorrected + uncorrected
         if corrected:
-            self.host.driver_events.add("ecc-single", function.bdf)
+            self.host.events.driver_events.add("ecc-single", function.bdf)
         if uncorrected:
-            self.host.driver_events.add("ecc-double", function.bdf)
-        self.host.emit("ecc", function, corrected=ecc.corrected, uncorrected=ecc.uncorrected)
+            self.host.events.driver_events.add("ecc-double", function.bdf)
+        self.host.events.emit("ecc", function, corrected=ecc.corrected, uncorrected=ecc.uncorrected)
         if uncorrected:
-            self.host.xid(function, DOUBLE_BIT)
+            self.host.events.xid(function, DOUBLE_BIT)
 
     def fail(self, function: Function, for_s: float) -> None:
         """NVML does not know what to say about it."""
         function.failing = True
-        self.host.at(self.host.now_s + for_s, lambda t: self._well(function), self)
+        self.host.actions.agenda.at(self.host.now_s + for_s, lambda t: self._well(function), self)
 
     def recover(self) -> None:
         """Let NVML answer about every device again."""
-        for function in self.host.functions():
+        for function in self.host.bus.functions():
             self._well(function)
 
     def _well(self, function: Function) -> None:
         if function.failing:
             function.failing = False
-            self.host.emit("nvml-recovered", function)
+            self.host.events.emit("nvml-recovered", function)
 
     def retry(self) -> None:
         """Everything that does not climb tries again."""
-        for function in self.host.functions():
+        for function in self.host.bus.functions():
             if function.stuck:
-                self.host.climb(function)
+                self.host.bring_up.climb(function)
 
 
 class HostFaults:
@@ -127,7 +127,7 @@ class HostFaults:
         fault = parts.fault
         armed = ArmedHostFault(parts.id, fault, parts.when, self._host, parts.rng, parts.spec, parts.until_s)
         self._armed.append(armed)
-        self._host.emit("fault-added", None, **declared(armed))
+        self._host.events.emit("fault-added", None, **declared(armed))
         if isinstance(fault, TimedHostFault):
             fault.arm(armed)
         self._host.settle(now_s)
@@ -154,10 +154,10 @@ class HostFaults:
         self._host.settle(now_s)
         for armed in chosen(self._armed, fault_id):
             self._armed.remove(armed)
-            self._host.forget(armed)
+            self._host.actions.agenda.forget(armed)
             if isinstance(armed.fault, UndoableHostFault):
                 armed.fault.undo(armed)
-            self._host.emit("fault-cleared", None, fault=armed.id, kind=armed.fault.kind)
+            self._host.events.emit("fault-cleared", None, fault=armed.id, kind=armed.fault.kind)
         self._host.settle(now_s)
 
     def cuts(self, function: Function, arrow: str) -> bool:
@@ -195,7 +195,7 @@ class HostFaults:
         """The time of a fault has come."""
         if isinstance(armed.fault, TimedHostFault) and not armed.when.spent:
             device = getattr(armed.fault, "device", "")
-            living = [f for f in self._host.functions() if f.plugged and device in (f.device.id, f.gpuid)]
+            living = [f for f in self._host.bus.functions() if f.plugged and device in (f.device.id, f.gpuid)]
             self._count(armed, living[-1] if living else None)
             armed.fault.happen(armed)
 
@@ -211,4 +211,4 @@ class HostFaults:
     def _count(self, armed: ArmedHostFault, function: Function | None) -> None:
         armed.when.fired += 1
         named = {} if function is None else {"device": function.device.id, "gpuid": function.gpuid}
-        self._host.emit("fault-fired", None, **described(armed), **named)
+        self._host.events.emit("fault-fired", None, **described(armed), **named)

@@ -124,7 +124,7 @@ class EmbeddedControlPlane:
         write_kubeconfig(path, server=server, user={"token": self._token} if self._token else {})
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
-        """Return a node has an address of its own, which pods alone reach."""
+        """Return None, since a node's kubelet has an address that pods alone reach."""
         return None
 
     def kubelet_place(self, host: str) -> tuple[str, int] | None:

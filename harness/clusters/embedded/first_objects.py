@@ -1,12 +1,16 @@
-"""What is there before the first component starts: the systems' namespaces, and a class for claims."""
+"""What is there before the first component starts: the systems' namespaces, a class for claims, and what manifests
+bring."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from mews.harness.clusters.embedded.readiness import default_account_made
+from mews.harness.scenario.kinds import complete, resource_of
 from mews.kube.api.errors import AlreadyExistsError
-from mews.kube.api.resources import NAMESPACES
+from mews.kube.api.objects import Object
+from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.client.port import KubeApi
 from mews.kube.system.configured import ConfiguredSystem
 
@@ -21,3 +25,14 @@ async def make_first_objects(kube: KubeApi, systems: Sequence[ConfiguredSystem],
         from mews.kube.emulated.controllers.folder_provisioner import make_default_class
 
         await make_default_class(kube)
+
+
+async def create_manifests(kube: KubeApi, objects: Iterable[Object], *, accounts_are_made: bool) -> None:
+    """``accounts_are_made``: a controller makes the accounts without which pods are refused."""
+    for given in objects:
+        resource = await resource_of(kube, given["kind"], given.get("apiVersion", ""))
+        obj = complete(given, resource)
+        namespace = obj["metadata"].get("namespace")
+        if accounts_are_made and resource == PODS and obj["spec"].get("serviceAccountName", "default") == "default":
+            await default_account_made(kube, namespace or "default")
+        await kube.create(resource, obj, namespace=namespace, field_manager="mews")

@@ -56,7 +56,7 @@ class HaltedWorld:
         alive = copy(world.fleet.fleet)
         alive.boxes = {name: box for name, box in alive.boxes.items() if world.fleet.alive(name)}
         for box in alive.boxes.values():
-            box.read_at_once()
+            box.operations.read_at_once()
         self._now_s = now_s
         self._hardware = world.fleet.hardware
         self._rack = Rack(self._hardware, clock=StoppedClock(now_s), fleet=alive)

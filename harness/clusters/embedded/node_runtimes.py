@@ -14,7 +14,7 @@ from mews.kube.system.configured import ConfiguredSystem
 
 
 class NodeRuntimes:
-    """Makes them for one cluster; ``folder`` is the scenario's."""
+    """Makes the container runtimes of one cluster's nodes; ``folder`` is the scenario's."""
 
     def __init__(self, ports: ClusterPorts, systems: Sequence[ConfiguredSystem], folder: Path | None) -> None:
         self._ports = ports

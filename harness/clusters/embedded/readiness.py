@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
+from mews.harness.clusters.unit import Unit
 from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
 from mews.harness.ports.cluster import ComponentsCrashedError
@@ -15,6 +16,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
+from mews.kube.system.configured import ConfiguredSystem
 
 _READY_S = 30.0
 _READY_PER_NODE_S = 0.2
@@ -78,6 +80,33 @@ async def while_they_run(waiting: Coroutine[Any, Any, None], journal: Journal, b
         stop()
         ready.cancel()
         await asyncio.gather(ready, return_exceptions=True)
+
+
+def check_programs(units: Iterable[Unit]) -> None:
+    """Raise RequirementError for a program that could not even be started."""
+    for unit in units:
+        if isinstance(unit.crash, RequirementError):
+            raise RequirementError(f"{unit.name}: {unit.crash}")
+
+
+def to_announce(
+    hosts: Iterable[str],
+    systems: Sequence[ConfiguredSystem],
+    tables: Mapping[str, Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, int]]:
+    """Node -> resource -> how many devices will be announced there: those on its ports, as the chassis' tables say."""
+    wanted: dict[str, dict[str, int]] = {host: {} for host in hosts}
+    rows = [row for table in tables.values() for row in table.values()]
+    for each in systems:
+        pooled, running = each.pooled, {component.name for _, component in each.components()}
+        if pooled is None or pooled.announcer not in running:
+            continue
+        for row in rows:
+            host = row["host"]
+            if host is not None and row["kind"] == pooled.device_kind and host not in pooled.unannounced:
+                there = wanted[host]
+                there[pooled.resource] = there.get(pooled.resource, 0) + 1
+    return wanted
 
 
 async def _seen(kube: KubeApi, resource: Resource, namespace: str | None = None) -> AsyncIterator[Object]:

@@ -76,7 +76,8 @@ class _ChassisClients(Mapping[str, ChassisApi]):
 
 @dataclass(frozen=True, slots=True)
 class StackUnits:
-    """Makes them, for one cluster. ``measures``: system -> what its components measure themselves with."""
+    """Makes the units of one cluster's components. ``measures``: system -> what its components measure themselves
+    with."""
 
     scenario: Scenario
     inventory: Hardware
@@ -204,7 +205,7 @@ class StackUnits:
         return Unit(name, self.run.journal, make)
 
     def _component_on(self, configured: ConfiguredSystem, component: Component, name: str, host: str) -> Unit:
-        """Return the component that this node has of its own."""
+        """Return this node's instance of a component that every node has."""
         actor, parts = f"{name}/{host}", self.replacements.loaded.parts(name)
         links: list[DevicePluginLink] = []
         libraries: list[ReleasedNvml] = []

@@ -40,5 +40,5 @@ class KubeconfigAdmin:
             raise CapabilityError("needs a proxy before the nodes' container runtimes: they belong to the cluster")
 
     async def logs(self) -> Mapping[str, str]:
-        """Return None: the nodes are not ours to look into."""
+        """Return no logs: the nodes are not ours to look into."""
         return {}

@@ -46,7 +46,7 @@ class ControlPlane(Protocol):
         ...
 
     def kube(self, actor: str) -> KubeApi:
-        """Return a client of its own for each actor; ``close`` closes it."""
+        """Return a client for one actor, which no other uses; ``close`` closes it."""
         ...
 
     def write_kubeconfig(self, path: Path) -> None:

@@ -30,7 +30,7 @@ def kube_scheduler(
     release: ClusterRelease = STANDARD,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Program | None:
-    """Return the program with a configuration of its own in a folder, or None where it is not found.
+    """Return the program, with its configuration in a folder, or None where it is not found.
 
     ``content_type``: of a server that does not take protobuf; ``release``: of that release, with its features;
     ``options``: of the stack's default scheduler, of which those that this program has are taken.

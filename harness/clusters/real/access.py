@@ -54,7 +54,7 @@ class Gate:
         return ()
 
     def kube(self, actor: str) -> HttpKube:
-        """Return a client of its own for each actor."""
+        """Return a client for one actor, which no other uses."""
         access = self._access
         kube = HttpKube(
             access.base_url,

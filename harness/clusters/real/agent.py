@@ -50,7 +50,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class AgentEvents:
-    """All events so far, and a way to wait for the next."""
+    """All events that a node's agent has told so far, and a way to wait for the next."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []

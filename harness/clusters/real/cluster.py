@@ -16,51 +16,47 @@ from mews.emulator.hardware.inventory import Hardware
 from mews.harness.clusters.real.access import Gate
 from mews.harness.clusters.real.admin import ClusterAdmin
 from mews.harness.clusters.real.chassis import PodChassis, PodHardware
+from mews.harness.clusters.real.component_pods import ComponentPods
+from mews.harness.clusters.real.component_switches import ComponentSwitches
 from mews.harness.clusters.real.extenders import addressed_extenders
-from mews.harness.clusters.real.following import LogFollower
+from mews.harness.clusters.real.following import LogFollower, logs_records
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.clusters.real.hosts import PodHosts
 from mews.harness.clusters.real.idle_part import IdlePart
 from mews.harness.clusters.real.nodes import Nodes
 from mews.harness.clusters.real.pod_faults import PodFaults
-from mews.harness.clusters.real.readiness import Readiness
+from mews.harness.clusters.real.readiness import Readiness, announced_devices, kinds_served
 from mews.harness.clusters.real.replacement_pods import ReplacementPods
 from mews.harness.clusters.real.reset import SYSTEM, Reset
 from mews.harness.clusters.real.rewriting import Fitting, FittingKube
 from mews.harness.clusters.real.rollout import Notify, Rollout
-from mews.harness.clusters.real.signals import signal
 from mews.harness.clusters.real.supervisor import KILL, START
 from mews.harness.clusters.real.systems import deployments, image_book
 from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
-from mews.harness.manifests.nodes import NODE_AGENT
 from mews.harness.manifests.parts import TLS_SECRET, TRUST
 from mews.harness.manifests.replacement_objects import manifest_objects
-from mews.harness.manifests.replacements import extender_name, is_deployed_last
+from mews.harness.manifests.replacements import is_deployed_last
 from mews.harness.manifests.services import SERVICES_CA, SERVICES_TLS, extender_entries
-from mews.harness.manifests.spec import StackSpec, deployment_of
+from mews.harness.manifests.spec import StackSpec
 from mews.harness.manifests.stack import manifests
 from mews.harness.ports.cluster import DEFAULT_SCHEDULER, HardwareControl
 from mews.harness.ports.hardware_http import HttpHardwareControl
 from mews.harness.recorder import Recorder
 from mews.harness.run_context import RunContext
 from mews.harness.scenario.artefacts import logs_of
-from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.model import Scenario
 from mews.harness.systems import watched_by
 from mews.kube.api.errors import ApiError, UnavailableError
-from mews.kube.api.objects import Object, name_of, node_name_of
+from mews.kube.api.objects import Object
 from mews.kube.api.resources import PODS, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Pace
 from mews.kube.deviceplugin.port import PodDevices
 from mews.kube.system.configured import ConfiguredSystem
-from mews.kube.system.kinds import kind_established
 from mews.names import must_be
 
 log = logging.getLogger(__name__)
-
-_BELOW = ("kubelet/", DEFAULT_SCHEDULER)
 
 
 class Deployment(Struct, frozen=True):
@@ -135,13 +131,27 @@ class RealCluster(IdlePart):
         url = self._gate.service(admin.target.namespace, "chassis", "control")
         control = HttpHardwareControl(url, "", opened=lambda: self._gate.session(self._stack.token))
         struck = deployment.stack.struck
-        self.api_faults = PodFaults(self._admin, ours, self.journal, lambda: self._pods, struck)
+        self.api_faults = PodFaults(self._admin, ours, self.journal, lambda: self._pods.pods, struck)
         self.hardware: HardwareControl = PodHardware(control, self._pod_hosts, self._nodes.users_known)
         self._chassis = PodChassis(control, deployment.hardware, self.journal)
-        self._pods: dict[str, str] = {}
-        self._agent_pods: dict[str, str] = {}
-        self._down: set[str] = set()
-        self._killing: dict[str, asyncio.Task[None]] = {}
+        self._pods = ComponentPods(
+            self._stack,
+            self._hosts(),
+            self._rollout,
+            kube=self._admin,
+            namespace=ours,
+            check=self._replacements.check,
+        )
+        self._switches = ComponentSwitches(
+            self._pods,
+            admin,
+            chassis=self._chassis,
+            chassis_names=[spec.name for spec in deployment.hardware.chassis],
+            hosts=list(self._hosts()),
+            stack=self._stack,
+            nodes=self._nodes,
+            journal=self.journal,
+        )
         self._following: list[asyncio.Task[None]] = []
 
     def _view(self, actor: str, made: Callable[[Resource, str, str | None], None] = lambda *_: None) -> KubeApi:
@@ -181,28 +191,24 @@ class RealCluster(IdlePart):
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])
         await self._rollout.ready(self._replacements.check_early)
-        await self._kinds_served()
-        await self._find_pods()
+        await kinds_served(self._admin, stack)
+        await self._pods.find()
         self._notify("starting the components anew")
-        await asyncio.gather(*(self._signal(name, KILL) for name in self._kept()))
+        await asyncio.gather(*(self._pods.signal(name, KILL) for name in self._pods.kept()))
         await self._reset.boards()
         await self._chassis.open(speed=self.pace.speed)
         await self._begin_recording()
-        for host, pod in self._agent_pods.items():
+        for host, pod in self._pods.agents.items():
             await self._pod_hosts.follow(host, pod, stack.token)
             await self._nodes.follow(host, self._target.namespace, pod, stack.token)
         readiness = self._readiness()
         await self._replacements.begin()
-        await asyncio.gather(*(self._signal(name, START) for name in self._kept()))
+        await asyncio.gather(*(self._pods.signal(name, START) for name in self._pods.kept()))
         await self._bring(last)
-        await readiness.reached(await self._announced(), self._replacements.check, self._notify)
+        announced = announced_devices(stack, self._hosts(), await self.hardware.table())
+        await readiness.reached(announced, self._replacements.check, self._notify)
         await self._settle_default_scheduler()
         await self._replacements.steady()
-
-    async def _kinds_served(self) -> None:
-        for installed in self._stack.systems:
-            for kind in installed.system.kinds() if installed.components else ():
-                await kind_established(self._admin, name_of(kind))
 
     async def _bring(self, last: Sequence[Object]) -> None:
         """Deploy what cannot be killed and started, and what manifests bring: for the first time, here and now."""
@@ -210,7 +216,7 @@ class RealCluster(IdlePart):
             self._notify("deploying yours")
             await self._rollout.apply(last, besides=True)
             await self._rollout.ready(self._replacements.check)
-            await self._find_pods()
+            await self._pods.find()
         await self._replacements.apply(manifest_objects(self._stack), self._notify)
         self._following.append(asyncio.create_task(self._replacements.watch(), name="replacements"))
 
@@ -224,17 +230,6 @@ class RealCluster(IdlePart):
             await self._cluster_admin.extend(settings)
             await self._rollout.ready(self._replacements.check)  # a service has its pods back
 
-    def _software(self) -> list[str]:
-        return [name for name in self._pods if not name.startswith("chassis")]
-
-    def _kept(self) -> list[str]:
-        """Return those under a keeper."""
-        return [name for name in self._software() if self._is_kept(name)]
-
-    def _is_kept(self, name: str) -> bool:
-        program = self._stack.programs.get(name.partition("/")[0])
-        return program is None or program.kept
-
     async def _begin_recording(self) -> None:
         self._recording = asyncio.create_task(self._recorder.run(), name="recorder")
         await self._recorder.synced()
@@ -242,44 +237,9 @@ class RealCluster(IdlePart):
         self.api_faults.follow()
         begin_s = self.clock.now() - self.journal.elapsed_s
         follower = LogFollower(self._admin, self._target.namespace, self.records, begin_s, self._nodes.on_record)
-        for name, pod in self._pods.items():
-            if self._logs_records(name.partition("/")[0]):
+        for name, pod in self._pods.pods.items():
+            if logs_records(self._stack, name.partition("/")[0]):
                 self._following.append(asyncio.create_task(follower.run(name, pod), name=f"log/{name}"))
-
-    def _logs_records(self, component: str) -> bool:
-        """Return whether its structured records are in its pod's log: the agents read those of the component beside
-        them."""
-        found = self._stack.component(component)
-        if found is None or component == self._stack.node_component():
-            return False
-        return deployment_of(found).writes_records
-
-    async def _find_pods(self) -> None:
-        stack, hosts = self._stack, {node: host for host, node in self._hosts().items()}
-        extenders = {extender_name(number): f"extender/{number + 1}" for number in range(len(stack.extenders))}
-        single = [name for name, component in stack.components() if not component.per_node]
-        alone = {name: name for name in ("chassis", *single, DEFAULT_SCHEDULER)}
-        for component, name in {**alone, **extenders}.items():
-            for pod in await self._rollout.pods(component):
-                self._pods[name] = name_of(pod)
-        for component in (*stack.per_node(), NODE_AGENT):
-            for pod in await self._rollout.pods(component):
-                host = hosts.get(node_name_of(pod))
-                if host is None:
-                    continue
-                if component != NODE_AGENT:
-                    self._pods[f"{component}/{host}"] = name_of(pod)
-                if any(each["name"] == "agent" for each in pod["spec"]["containers"]):
-                    self._agent_pods[host] = name_of(pod)
-        self._check_agents()
-
-    def _check_agents(self) -> None:
-        component, apart = self._stack.node_component(), self._stack.nodes_apart()
-        for host, node in self._hosts().items():
-            if (node in apart or host in self._stack.managed(self._hosts())) and host not in self._agent_pods:
-                raise RequirementError(
-                    f"{NODE_AGENT if node in apart else component}/{host}: no pod runs on its node {node}"
-                )
 
     def _readiness(self) -> Readiness:
         """Return what is awaited of the nodes, from now on."""
@@ -287,25 +247,11 @@ class RealCluster(IdlePart):
         others, known = self._stack.is_replaced(self._stack.node_component() or ""), (self.records, self._hooked)
         return Readiness(self._admin, self.journal, *known, hosts=hosts, managed=managed, others=others)
 
-    async def _announced(self) -> dict[str, dict[str, int]]:
-        """Node -> resource -> how much of it the chassis have attached and a component announces."""
-        pooled = [each.pooled for each in self._stack.systems if each.components and each.pooled is not None]
-        managed = self._stack.managed(self._hosts())
-        wanted = {node: {each.resource: 0 for each in pooled} for node in self._hosts().values()}
-        tables = (await self.hardware.table()).values()
-        for row in (row for table in tables for row in table.values() if row["host"] in managed):
-            node, kind = self._target.nodes[row["host"]], row["kind"]
-            for each in (each for each in pooled if each.device_kind == kind and node not in each.unannounced):
-                wanted[node][each.resource] += 1
-        return wanted
-
     async def close(self) -> None:
         """Stop watching, start what is down, remove what the scenario made. The stack stays for the next one."""
-        for name in sorted(self._down):
-            with contextlib.suppress(CapabilityError, RequirementError, ApiError, UnavailableError):
-                await self.start(name)
+        await self._switches.close()
         await self.api_faults.close()
-        tasks = [*self._following, *([self._recording] if self._recording is not None else []), *self._killing.values()]
+        tasks = [*self._following, *([self._recording] if self._recording is not None else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -340,85 +286,25 @@ class RealCluster(IdlePart):
 
     def components(self) -> Sequence[str]:
         """Return what can be killed and started, or is at least there."""
-        chassis = [f"chassis/{spec.name}" for spec in self._deployment.hardware.chassis]
-        kubelets = [f"kubelet/{host}" for host in self._hosts()]
-        return tuple(dict.fromkeys((*kubelets, DEFAULT_SCHEDULER, *self._software(), *chassis)))
+        return self._switches.components()
 
     def cut(self, component: str) -> None:
         """Begin to kill it: from outside it cannot be stopped at the very line."""
-        if component not in self._killing:
-            self._killing[component] = asyncio.create_task(self._kill(component))
+        self._switches.cut(component)
 
     async def kill(self, component: str) -> None:
         """Kill -9.
 
         Raises ValueError naming the components, CapabilityError for what nobody may kill here.
         """
-        self._check_kept(component)
-        if component not in self.components():
-            raise ValueError(f"component {component!r}: {must_be(component, self.components())}")
-        await (self._killing.pop(component, None) or self._kill(component))
-
-    async def _kill(self, component: str) -> None:
-        if component in self._down:
-            return
-        self._down.add(component)
-        if self._is_below(component):
-            await self._cluster_admin.kill(component)
-        elif component.startswith("chassis/"):
-            self._only_chassis(component)
-            self._chassis.killed()
-            await self._signal("chassis", KILL)
-        else:
-            await self._signal(component, KILL)
-        self.journal.write("component", component, "killed")
+        await self._switches.kill(component)
 
     async def start(self, component: str) -> None:
         """Start a killed component anew; one that lives lives on.
 
         Raises ValueError naming the components, CapabilityError for what nobody may start here.
         """
-        if component not in self.components():
-            raise ValueError(f"component {component!r}: {must_be(component, self.components())}")
-        if component not in self._down:
-            return
-        self._down.discard(component)
-        if self._is_below(component):
-            await self._cluster_admin.start(component)
-            if component.startswith("kubelet/"):
-                await self._nodes.knows_pods(component.partition("/")[2])
-        elif component.startswith("chassis/"):
-            await self._signal("chassis", START)
-            await self._chassis.started()
-        else:
-            await self._signal(component, START)
-        self.journal.write("component", component, "started")
-
-    def _is_below(self, component: str) -> bool:
-        return component.startswith(_BELOW) and component not in self._pods
-
-    def _check_kept(self, component: str) -> None:
-        if component.partition("/")[0] in self._stack.documents:
-            raise CapabilityError(
-                f"needs to kill {component}: a manifest brings it, in which Mews' keeper is not process 1"
-            )
-        if not self._is_kept(component):
-            image = self._stack.programs[component.partition("/")[0]].image
-            raise CapabilityError(
-                f"needs to kill {component}: in {image} Mews' keeper is not process 1, which could do it"
-            )
-
-    def _only_chassis(self, component: str) -> None:
-        if len(self._deployment.hardware.chassis) > 1:
-            self._down.discard(component)
-            raise CapabilityError(f"{component} alone cannot be killed: one process serves all chassis here")
-
-    async def _signal(self, component: str, command: Sequence[str]) -> None:
-        try:
-            await signal(self._admin, self._target.namespace, self._pods[component], component, command)
-        except RequirementError:
-            await self._replacements.check()
-            raise
+        await self._switches.start(component)
 
     async def pod_resources(self, host: str) -> tuple[PodDevices, ...]:
         """podresources v1 List of that host's kubelet."""

@@ -10,6 +10,7 @@ from typing import Any
 from mews.harness.clusters.real.nodes import note
 from mews.harness.journal import Journal
 from mews.harness.manifests.parts import container_name
+from mews.harness.manifests.spec import StackSpec, deployment_of
 from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
@@ -71,3 +72,12 @@ class LogFollower:
             if float(record["t"]) >= self._begin_s:
                 note(self._records, component, record)
                 self._on_record(component, record)
+
+
+def logs_records(stack: StackSpec, component: str) -> bool:
+    """Return whether a component's structured records are in its pod's log: the agents read those of the component
+    beside them."""
+    found = stack.component(component)
+    if found is None or component == stack.node_component():
+        return False
+    return deployment_of(found).writes_records

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.hostd.chassis_control import ControlLostError
 from mews.emulator.hostd.serve import FILES, HostServer
@@ -66,8 +67,7 @@ def serve(
             chassis=ready,
             root=root,
             fuse="no",
-            speed=speed,
-            seed=seed,
+            context=EmulationContext(seed, speed),
             token=os.environ.get(TOKEN) or None,
             control=(_ANYWHERE, port),
             allow_hosts=allow_hosts,

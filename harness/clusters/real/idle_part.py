@@ -9,12 +9,25 @@ from mews.emulator.nvml import library
 from mews.harness.journal import LINES_KEPT, Journal
 
 
+class PodMeasures:
+    """What components measure of themselves, where each serves its own in its pod: nothing of it is known here."""
+
+    def exposing(self) -> Sequence[str]:
+        """Return no system."""
+        return ()
+
+    async def exposition(self, system: str) -> bytes:
+        """Raise ValueError for every system."""
+        raise ValueError(f"metrics of {system!r}: are served by its pods, not here")
+
+
 class IdlePart:
-    """Of ``RealCluster``."""
+    """Answers for ``RealCluster`` what Kubernetes and its pods do by themselves."""
 
     name: str
     journal: Journal
     records: Journal
+    measures = PodMeasures()
 
     def lacks(self, requirement: str) -> str | None:
         """Logs, exec and kill are there; root and FUSE are not asked of anybody's nodes."""
@@ -31,14 +44,6 @@ class IdlePart:
     def metrics(self) -> Mapping[str, Any]:
         """Return what components measure of themselves stays with them here."""
         return {}
-
-    def exposing(self) -> Sequence[str]:
-        """Return None: each component serves its own, in its pod."""
-        return ()
-
-    async def exposition(self, system: str) -> bytes:
-        """Return that of none. Raises ValueError."""
-        raise ValueError(f"metrics of {system!r}: are served by its pods, not here")
 
     def stalled(self, since_line: int) -> bool:
         """Never, in wall-clock time."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Set
+from typing import Any
 
 from mews.harness.clusters.real.rollout import Notify
 from mews.harness.errors import RequirementError
 from mews.harness.journal import Journal
+from mews.harness.manifests.spec import StackSpec
 from mews.kube.api.errors import UnavailableError
 from mews.kube.api.objects import Object, condition_of, name_of
 from mews.kube.api.quantities import whole
@@ -15,13 +17,14 @@ from mews.kube.api.resources import NODES
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import rest
 from mews.kube.runtimehook.port import HOOKS_SERVED
+from mews.kube.system.kinds import kind_established
 
 _READY_S = 90.0
 _LOOK_S = 0.2
 
 
 class Readiness:
-    """Of the nodes that are hosts (node -> host), from the moment on in which this is made.
+    """Waits for the nodes that are hosts (node -> host), from the moment on in which this is made.
 
     ``managed`` are the hosts with a device manager; ``others``: it is the user's, of which only the devices that it
     announces are seen. On the hosts ``hooked`` an agent answers runtime hooks, as ``records`` show.
@@ -95,3 +98,25 @@ class Readiness:
             return True
         lines = self._journal.find("kubelet", "devices" if self._others else "registered", since=self._begun)
         return any(line.actor == f"kubelet/{host}" for line in lines)
+
+
+def announced_devices(
+    stack: StackSpec, nodes: Mapping[str, str], tables: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> dict[str, dict[str, int]]:
+    """Node -> resource -> how much of it the chassis have attached, as their tables say, and a component announces.
+    ``nodes``: host -> node."""
+    pooled = [each.pooled for each in stack.systems if each.components and each.pooled is not None]
+    managed = stack.managed(nodes)
+    wanted = {node: {each.resource: 0 for each in pooled} for node in nodes.values()}
+    for row in (row for table in tables.values() for row in table.values() if row["host"] in managed):
+        node, kind = nodes[row["host"]], row["kind"]
+        for each in (each for each in pooled if each.device_kind == kind and node not in each.unannounced):
+            wanted[node][each.resource] += 1
+    return wanted
+
+
+async def kinds_served(kube: KubeApi, stack: StackSpec) -> None:
+    """Wait until the API server serves the kinds of all systems of which something runs."""
+    for installed in stack.systems:
+        for kind in installed.system.kinds() if installed.components else ():
+            await kind_established(kube, name_of(kind))

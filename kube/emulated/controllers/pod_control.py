@@ -42,7 +42,7 @@ async def slow_start(count: int, act: Callable[[int], Awaitable[object]]) -> Exc
 
 
 class PodControl:
-    """For one kind of controller; ``expectations`` are told of all that is written."""
+    """Makes and deletes pods for one kind of controller; ``expectations`` are told of all that is written."""
 
     def __init__(
         self,

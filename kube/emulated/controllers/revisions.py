@@ -51,7 +51,7 @@ def surplus(owner: Object, idle: Sequence[Object]) -> list[Object]:
 
 
 class Revisions:
-    """Writes them; ``expectations`` are told of what is written."""
+    """Writes the ControllerRevisions of one kind of controller; ``expectations`` are told of what is written."""
 
     def __init__(self, kube: KubeApi, *, owned: OwnedObjects, expectations: Expectations) -> None:
         self._kube = kube

@@ -12,7 +12,7 @@ Place = tuple[int, Pool, OfferedDevice]
 
 
 class DeviceWalk:
-    """Of one attempt. ``settled``: pools are judged as from 1.36 on."""
+    """The order of devices in one attempt. ``settled``: pools are judged as from 1.36 on."""
 
     def __init__(self, pools: Sequence[Pool], *, settled: bool) -> None:
         self._pools = pools

@@ -90,7 +90,7 @@ class NodeVolumeLimits:
         return found
 
     def _driver_of(self, claim: Object) -> tuple[str, str]:
-        """Return the driver and the volume's handle; for a claim without a volume, one of its own by its class."""
+        """Return the driver and the volume's handle; for a claim without a volume, stand-ins by its class."""
         volume = self._volumes.get(claim["spec"].get("volumeName") or "")
         if volume is not None:
             source = volume["spec"].get("csi") or {}

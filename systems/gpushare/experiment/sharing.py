@@ -159,7 +159,7 @@ def values(table: Sequence[Row], story: str, mode: str, metric: str) -> list[flo
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Return each metric of each story, whole and shared."""
+    """Return a row for each metric of each story, with whole and with shared GPUs."""
     return [
         compared(f"{story}, {mode}: {text}", values(tables["runs"], story, mode, metric))
         for story in STORIES

@@ -82,7 +82,7 @@ def _values(table: Sequence[Row], way: str, metric: str) -> list[float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Return each metric, each way."""
+    """Return a row for each metric and each way to share."""
     table = tables["rows"]
     return [compared(f"{way}: {text}", _values(table, way, key)) for key, text in METRICS.items() for way in WAYS]
 

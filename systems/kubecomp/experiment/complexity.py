@@ -39,7 +39,7 @@ TimedTask = tuple[str, int]
 
 
 def timed_tasks(seeds: range) -> list[TimedTask]:
-    """Return each decision at each number of nodes."""
+    """Return a row for each decision at each number of nodes."""
     return [(decision, nodes) for decision in TIMED for nodes in NODES]
 
 

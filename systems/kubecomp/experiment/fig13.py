@@ -54,7 +54,7 @@ def _moves(rows: Sequence[Row], interval_s: int, policy: Policy) -> list[float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Return each bar; and at how many intervals each policy moves fewer than none, and both fewest."""
+    """Return a row for each bar, and at how many intervals each policy moves fewer than none, and both fewest."""
     rows = tables["rows"]
     means = {(i, p): fmean(_moves(rows, i, p)) for i in INTERVALS_S for p in POLICIES}
     bars = [compared(f"GPUs moved: every {i} s, {p.value}", _moves(rows, i, p)) for i, p in means]

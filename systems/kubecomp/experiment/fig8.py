@@ -35,7 +35,7 @@ def reductions(rows: Sequence[Row]) -> dict[runs.Cell, float]:
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Return each bar, then what the paper says of them."""
+    """Return a row for each bar, then what the paper says of them."""
     rows = tables["runs"]
     found = []
     for workload, setting in runs.CELLS:

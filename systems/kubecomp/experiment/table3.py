@@ -100,7 +100,7 @@ def document(gpus: int) -> dict[str, Any]:
 
 
 def tasks(seeds: range) -> list[ScenarioTask]:
-    """Return every number of GPUs so many times, each with chances of its own."""
+    """Return a run for every number of GPUs and every seed."""
     return [
         ScenarioTask(document(gpus), (seed - 1) * GPUS + gpus, about={"asked": gpus, "seed": seed})
         for gpus in range(1, GPUS + 1)

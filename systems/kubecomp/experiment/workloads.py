@@ -38,7 +38,7 @@ class WorkloadJob(Struct, frozen=True):
 
 
 def drawn(mix: Mapping[str, int], seed: int | str, *, interval_s: float = INTERVAL_S) -> tuple[WorkloadJob, ...]:
-    """Return so many jobs of each type, in an order and at times of the seed's; the first comes at 0."""
+    """Return that many jobs of each type; the seed decides their order and times, and the first comes at 0."""
     rng = random.Random(f"{seed}/jobs")
     types = [kind for kind, count in mix.items() for _ in range(count)]
     rng.shuffle(types)

@@ -133,7 +133,7 @@ _SHOWN: Mapping[str, str] = {
 
 
 def comparisons(tables: Tables) -> list[Comparison]:
-    """Return each measure of each cell."""
+    """Return a row for each measure of each cell."""
     found = []
     for row in tables["cells"]:
         where = f"{row['hand_over']}, load {row['load']:g}, faults {row['faults']}"

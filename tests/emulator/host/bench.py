@@ -2,6 +2,7 @@
 
 import random
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.tree import HostTree
@@ -35,13 +36,15 @@ class Pair:
         self.t = 0.0
         self.number = 0
         self.told = []
-        self.hosts = Hosts(hardware(profile, **options), random.Random(7).random(), listener=self.told.append)
+        seed = random.Random(7).random()
+        self.hosts = Hosts(hardware(profile, **options), EmulationContext(seed), listener=self.told.append)
         self.hosts.begin(self.t)
         self.told.clear()
         self.host = self.hosts.host("host-1")
         self.other = self.hosts.host("host-2")
         self.tree = HostTree(self.host)
         self.operator = self.tree.operator
+        self.nvml_calls = self.tree.nvml_calls
 
     def move(self, device, old, new):
         fields = {"device": device, "old_port": old, "new_port": new, "cause": "edit"}
@@ -62,7 +65,7 @@ class Pair:
             host.settle(self.t)
 
     def device(self, device, host=None):
-        return (host or self.host).holding(device)
+        return (host or self.host).bus.holding(device)
 
     def hold(self, device, key="somebody"):
         self.host.hold(Holder(key, (self.device(device).device.uuid,), pid=4711), self.t)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.tree import HostTree
@@ -15,7 +16,7 @@ DEVICES = "sys/bus/pci/devices"
 
 def booted(file, name):
     """That host of that shipped file."""
-    hosts = Hosts(HARDWARE[file], 1)
+    hosts = Hosts(HARDWARE[file], EmulationContext(1))
     hosts.begin(0.0)
     return hosts.host(name)
 

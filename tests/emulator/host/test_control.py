@@ -33,7 +33,7 @@ def pair():
 
 
 def put(pair, device, name, *numbers):
-    pair.operator.set_gpu(pair.device(device).bdf, name, numbers, pair.t)
+    pair.nvml_calls.set_gpu(pair.device(device).bdf, name, numbers, pair.t)
 
 
 def shown(pair, device):
@@ -42,7 +42,7 @@ def shown(pair, device):
 
 
 def persist(pair, device, on=True):
-    pair.operator.persistence(pair.device(device).bdf, on, pair.t)
+    pair.nvml_calls.persistence(pair.device(device).bdf, on, pair.t)
 
 
 @pytest.mark.parametrize(("device", "name", "numbers", "controls"), [
@@ -134,14 +134,14 @@ def test_the_compute_mode_lasts_until_the_driver_is_unloaded(pair):
     put(pair, V100, "compute-mode", 3)
     pair.release("nvml/1")
     assert shown(pair, V100).compute_mode == 3
-    pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
+    pair.nvml_calls.reset_gpu(pair.device(V100).bdf, pair.t)
     assert shown(pair, V100).compute_mode == 0
 
 
 def test_an_ecc_mode_counts_from_the_next_reset_on(pair):
     put(pair, V100, "ecc", 0)
     assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (None, False)
-    pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
+    pair.nvml_calls.reset_gpu(pair.device(V100).bdf, pair.t)
     assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (False, False)
     put(pair, V100, "ecc", 1)
     assert (shown(pair, V100).ecc_enabled, shown(pair, V100).ecc_pending) == (False, True)
@@ -168,7 +168,7 @@ def test_clearing_errors_keeps_those_of_the_boards_life(pair):
 
 
 def test_a_lost_gpu_and_one_without_a_driver_take_nothing(pair):
-    pair.host.fall(pair.device(V100))
+    pair.host.bring_up.fall(pair.device(V100))
     with pytest.raises(DeviceLostError):
         put(pair, V100, "power-limit", 150_000)
     pair.operator.unbind(pair.device(A100).bdf, pair.t)
@@ -205,7 +205,7 @@ def test_accounting_lasts_until_the_driver_lets_go(pair):
     assert report_of(pair.host)[function.device.uuid].accounting == first and shown(pair, A100).accounting
     put(pair, A100, "accounting-clear")
     assert function.accounting > first
-    pair.operator.reset_gpu(function.bdf, pair.t)
+    pair.nvml_calls.reset_gpu(function.bdf, pair.t)
     pair.later(60)
     assert function.accounting == 0 and not shown(pair, A100).accounting
     with pytest.raises(NotSupportedError):
@@ -258,7 +258,7 @@ def test_errors_over_a_boards_life_are_cleared_and_count_from_zero_again(pair):
 def test_errors_of_a_board_without_ecc_cannot_be_cleared(pair):
     put(pair, V100, "ecc", 0)
     put(pair, V100, "ecc-errors", 1)  # it still counts
-    pair.operator.reset_gpu(pair.device(V100).bdf, pair.t)
+    pair.nvml_calls.reset_gpu(pair.device(V100).bdf, pair.t)
     for counter in (0, 1):
         with pytest.raises(NotSupportedError):
             put(pair, V100, "ecc-errors", counter)
@@ -305,13 +305,13 @@ def test_what_the_driver_was_told_lasts_until_it_goes(pair):
     told = DriverSettings(timeslice=2, boost=3, streaming=True, deferred_mhz=1500)
     assert pair.device(H100).settings == shown(pair, H100).settings == told
     assert shown(pair, H100).controls == NO_CONTROLS
-    pair.operator.reset_gpu(pair.device(H100).bdf, pair.t)
+    pair.nvml_calls.reset_gpu(pair.device(H100).bdf, pair.t)
     assert shown(pair, H100).settings == DriverSettings(deferred_mhz=1500)
 
 
 def test_hoppers_memory_keeps_its_clock_from_the_next_load_of_the_driver_on(pair):
     put(pair, H100, "memory-clocks-deferred", 1500)
-    pair.operator.reset_gpu(pair.device(H100).bdf, pair.t)
+    pair.nvml_calls.reset_gpu(pair.device(H100).bdf, pair.t)
     held = BoardControls(memory_clocks=(1500, 1500))
     assert shown(pair, H100).controls == report_of(pair.host)[pair.device(H100).device.uuid].controls == held
     pair.hold(H100, "nvml/1")
@@ -320,13 +320,13 @@ def test_hoppers_memory_keeps_its_clock_from_the_next_load_of_the_driver_on(pair
     assert shown(pair, H100).controls == held
     put(pair, H100, "memory-clocks-deferred")
     assert shown(pair, H100).controls == held
-    pair.operator.reset_gpu(pair.device(H100).bdf, pair.t)
+    pair.nvml_calls.reset_gpu(pair.device(H100).bdf, pair.t)
     assert shown(pair, H100).controls == NO_CONTROLS
 
 
 def test_later_boards_reduce_their_own_links():
     pair = Pair(ports=("1",) * 4, models=("B200", "B200", "H100-SXM", "T4"))
-    first, second, hopper = (function.device.id for function in list(pair.host.functions())[:3])
+    first, second, hopper = (function.device.id for function in list(pair.host.bus.functions())[:3])
     put(pair, first, "nvlink-own-bandwidth", 3)
     assert [shown(pair, each).link_bandwidth for each in (first, second)] == [3, 0]
     pair.device(first).unload()

@@ -52,9 +52,9 @@ def test_xid_79_is_a_gpu_off_the_bus_and_clearing_finds_it_again():
 def test_ignorable_xids_are_reported_and_change_nothing(xid):
     pair = Pair()
     pair.host.faults.add({"kind": "xid", "device": "0-000001", "xid": xid, "after_s": 2}, pair.t)
-    assert pair.host.log.text() == ""
+    assert pair.host.events.log.text() == ""
     pair.later(2)
-    assert f"(PCI:0000:20:00): {xid}, " in pair.host.log.text()
+    assert f"(PCI:0000:20:00): {xid}, " in pair.host.events.log.text()
     assert pair.device("000001").healthy
 
 
@@ -73,7 +73,7 @@ def test_ecc_errors_are_counted_until_the_driver_is_loaded_anew():
         pair.host.faults.add({"kind": "ecc-errors", "device": "000001", "corrected": 3, "uncorrected": 1}, pair.t)
     [gpu, *_] = nvml_host(pair.host).gpus
     assert (gpu.ecc.volatile_corrected, gpu.ecc.volatile_uncorrected, gpu.ecc.aggregate_corrected) == (6, 2, 6)
-    assert pair.host.log.text().count(": 48, ") == 2
+    assert pair.host.events.log.text().count(": 48, ") == 2
     bdf = pair.device("000001").bdf
     pair.operator.unbind(bdf, pair.t)
     pair.operator.bind(bdf, pair.t)
@@ -116,7 +116,7 @@ def test_several_at_once_recover_all():
     pair.move("000003", None, "1")
     pair.move("000004", "2", "1")
     pair.later(10)
-    states = {f.device.id: (f.stuck, f.lost, f.failing) for f in pair.host.functions()}
+    states = {f.device.id: (f.stuck, f.lost, f.failing) for f in pair.host.bus.functions()}
     assert states == {
         "000001": ("", True, False),
         "000002": ("", False, False),
@@ -126,7 +126,7 @@ def test_several_at_once_recover_all():
     assert sorted(set(fired(pair))) == ["driver-fails", "ecc-errors", "layer-slow", "nvml-unknown-error", "xid"]
     pair.hosts.clear(pair.t)
     pair.later(10)
-    assert all(f.healthy for f in pair.host.functions())
+    assert all(f.healthy for f in pair.host.bus.functions())
     assert pair.host.faults.listed() == []
 
 
@@ -135,7 +135,7 @@ def test_count_skip_and_device_choose_whom_a_fault_strikes():
     pair.host.faults.add({"kind": "driver-fails", "skip": 1, "count": 1}, pair.t)
     for device in ("000001", "000002", "000003"):
         pair.move(device, None, "1")
-    assert [f.stuck for f in pair.host.functions()] == ["", "driver", ""]
+    assert [f.stuck for f in pair.host.bus.functions()] == ["", "driver", ""]
 
 
 @pytest.mark.parametrize("kind", sorted(HOST_FAULTS.ours()))

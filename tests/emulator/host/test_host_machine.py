@@ -41,7 +41,7 @@ class HostMachine(RuleBasedStateMachine):
         self.held = set()
 
     def _operate(self, do, device):
-        function = next((f for f in self.pair.host.functions() if f.device.id == device and f.plugged), None)
+        function = next((f for f in self.pair.host.bus.functions() if f.device.id == device and f.plugged), None)
         if function is None:
             return False
         try:
@@ -104,7 +104,7 @@ class HostMachine(RuleBasedStateMachine):
     def layers_agree_with_the_model(self):
         if not hasattr(self, "model"):
             return
-        here = {f.device.id: f for f in self.pair.host.functions()}
+        here = {f.device.id: f for f in self.pair.host.bus.functions()}
         assert sorted(here) == [device for device in DEVICES if self.model[device].port == "1"]
         for device, function in here.items():
             assert function.has_function == self.model[device].function
@@ -114,7 +114,7 @@ class HostMachine(RuleBasedStateMachine):
     def all_layers_are_derived_from_one_state(self):
         if not hasattr(self, "model"):
             return
-        tree, functions = self.pair.tree, self.pair.host.functions()
+        tree, functions = self.pair.tree, self.pair.host.bus.functions()
         visible = [f for f in functions if f.stage == BringUpStage.NVML]
         state = nvml_host(self.pair.host)
         assert [gpu.bus_id for gpu in state.gpus] == [f.bdf for f in visible]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.host_profiles import ARROWS
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.function import BringUpStage
@@ -49,8 +50,8 @@ def test_a_device_that_the_chassis_takes_away_is_lost_by_surprise():
     assert pair.events() == ["xid", "lost"]
     pair.later(3)
     assert pair.events() == [*DOWN, "link-down"]
-    assert len(pair.host.functions()) == 2
-    assert "Xid (PCI:0000:21:00): 79" in pair.host.log.text()
+    assert len(pair.host.bus.functions()) == 2
+    assert "Xid (PCI:0000:21:00): 79" in pair.host.events.log.text()
 
 
 def test_one_that_was_removed_first_is_missed_by_nobody():
@@ -59,16 +60,16 @@ def test_one_that_was_removed_first_is_missed_by_nobody():
     pair.events()
     pair.move("000002", "1", None)
     assert pair.events() == ["link-down"]
-    assert pair.host.log.text() == ""
+    assert pair.host.events.log.text() == ""
 
 
 def test_a_lost_device_in_use_stays_in_sysfs_until_it_is_closed():
     pair = Pair()
     pair.hold("000002")
     pair.move("000002", "1", None)
-    assert [f.lost for f in pair.host.functions() if f.device.id == "000002"] == [True]
+    assert [f.lost for f in pair.host.bus.functions() if f.device.id == "000002"] == [True]
     pair.release()
-    assert [f.device.id for f in pair.host.functions()] == ["000001", "000003"]
+    assert [f.device.id for f in pair.host.bus.functions()] == ["000001", "000003"]
 
 
 def test_a_link_that_comes_back_brings_the_device_back():
@@ -111,9 +112,9 @@ def test_more_than_two_hundred_devices_have_addresses_of_their_own():
         "hosts": [{"name": "h"}],
         "chassis": [{"name": "A", "slots": 300, "ports": {"1": "h"}, "devices": devices}],
     }
-    hosts = Hosts(parse_hardware(document, "test"), 1)
+    hosts = Hosts(parse_hardware(document, "test"), EmulationContext(1))
     hosts.begin(0.0)
-    functions = hosts.host("h").functions()
+    functions = hosts.host("h").bus.functions()
     assert len({f.bdf for f in functions}) == len({f.minor for f in functions}) == 300
 
 
@@ -122,8 +123,8 @@ def test_a_reset_of_the_chassis_is_followed():
     pair.move("000001", "1", "2")
     pair.link("000002", False)
     pair.chassis_event("reset", {})
-    assert sorted(f.device.id for f in pair.host.functions() if f.healthy) == ["000001", "000002", "000003"]
-    assert [f.device.id for f in pair.other.functions()] == ["000004"]
+    assert sorted(f.device.id for f in pair.host.bus.functions() if f.healthy) == ["000001", "000002", "000003"]
+    assert [f.device.id for f in pair.other.bus.functions()] == ["000004"]
 
 
 def _edit(old: str | None, new: str | None) -> dict[str, str | None]:
@@ -133,7 +134,8 @@ def _edit(old: str | None, new: str | None) -> dict[str, str | None]:
 def _where(pair: Pair) -> dict[str, list[str]]:
     hosts = pair.hosts.hosts.items()
     return {
-        name: [f.device.id for f in host.functions() if f.plugged and f.device.id == "000001"] for name, host in hosts
+        name: [f.device.id for f in host.bus.functions() if (f.plugged, f.device.id) == (True, "000001")]
+        for name, host in hosts
     }
 
 
@@ -206,9 +208,9 @@ def test_every_arrow_has_its_event():
 
 def test_who_opens_a_device_changes_the_host_but_no_file_of_its_hardware():
     pair = Pair(ports=("1", "1", None, "2"))
-    before = (pair.host.version, pair.host.hardware_version)
+    before = (pair.host.versions.all, pair.host.versions.hardware)
     pair.hold("000001")
     pair.release()
-    assert (pair.host.version > before[0], pair.host.hardware_version) == (True, before[1])
+    assert (pair.host.versions.all > before[0], pair.host.versions.hardware) == (True, before[1])
     pair.move("000003", None, "1")
-    assert pair.host.hardware_version > before[1]
+    assert pair.host.versions.hardware > before[1]

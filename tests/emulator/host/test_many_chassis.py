@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.host.config_space import LAST_SLOT
 from mews.emulator.host.fleet import Hosts
@@ -47,10 +48,10 @@ def slot_in_capabilities(config: bytes) -> int:
 
 @pytest.mark.parametrize(("chassis", "slots"), [(9, 2), (40, 32)])
 def test_every_port_shows_the_number_of_its_slot(chassis: int, slots: int) -> None:
-    hosts = Hosts(inventory(chassis, slots), seed=1)
+    hosts = Hosts(inventory(chassis, slots), EmulationContext(1))
     hosts.begin(0.0)
     tree = HostTree(hosts.host("host-1"))
-    functions = hosts.host("host-1").functions()
+    functions = hosts.host("host-1").bus.functions()
     assert len(functions) == 2 * chassis
     shown = {
         slot_in_capabilities(tree.read(f"sys/bus/pci/devices/{function.bridge}/config")): function.bdf
@@ -61,18 +62,18 @@ def test_every_port_shows_the_number_of_its_slot(chassis: int, slots: int) -> No
 
 
 def test_few_chassis_keep_a_thousand_numbers_each() -> None:
-    hosts = Hosts(inventory(8, 2), seed=1)
+    hosts = Hosts(inventory(8, 2), EmulationContext(1))
     hosts.begin(0.0)
-    assert [function.slot for function in hosts.host("host-1").functions()] == [
+    assert [function.slot for function in hosts.host("host-1").bus.functions()] == [
         1000 * box + n for box in range(8) for n in (1, 2)
     ]
 
 
 def test_of_more_slots_than_a_port_can_number_it_has_the_lower_bits() -> None:
-    hosts = Hosts(inventory(300, 32), seed=1)
+    hosts = Hosts(inventory(300, 32), EmulationContext(1))
     hosts.begin(0.0)
     host = hosts.host("host-1")
-    last = max(host.functions(), key=lambda function: function.slot)
+    last = max(host.bus.functions(), key=lambda function: function.slot)
     assert last.slot == 300 * 32 > LAST_SLOT
     config = HostTree(host).read(f"sys/bus/pci/devices/{last.bridge}/config")
     assert slot_in_capabilities(config) == last.slot & LAST_SLOT
@@ -86,13 +87,13 @@ def test_domains_of_many_and_large_chassis_do_not_meet() -> None:
 
 
 def test_a_device_comes_back_into_its_slot_and_a_new_one_into_the_first_free() -> None:
-    hosts = Hosts(inventory(2, 4), seed=1)
+    hosts = Hosts(inventory(2, 4), EmulationContext(1))
     hosts.begin(0.0)
     host = hosts.host("host-1")
-    before = {function.device.id: function.slot for function in host.functions() if function.chassis == "C1"}
+    before = {function.device.id: function.slot for function in host.bus.functions() if function.chassis == "C1"}
     hosts.on_event("C1", 1, "table-changed", {"device": "0000", "old_port": "1", "new_port": None}, 1.0)
     new = {"device": "NEW", "uuid": "GPU-ffffffff-0000-4000-8000-000000000000", "new_port": "1"}
     hosts.on_event("C1", 2, "device-inserted", {**new, "kind": "GPU", "model": "V100", "serial": ""}, 2.0)
     hosts.on_event("C1", 3, "table-changed", {"device": "0000", "old_port": None, "new_port": "1"}, 3.0)
-    after = {function.device.id: function.slot for function in host.functions() if function.chassis == "C1"}
+    after = {function.device.id: function.slot for function in host.bus.functions() if function.chassis == "C1"}
     assert after == {**before, "NEW": 1005}

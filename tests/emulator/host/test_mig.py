@@ -90,7 +90,7 @@ def test_a_model_without_mig_a_mode_that_is_off_and_a_lost_gpu_refuse(pair):
         mig(pair, "mode", 1, device=T4)
     with pytest.raises(NotSupportedError):
         mig(pair, "create-gpu", 19)
-    pair.host.fall(pair.device(H100))
+    pair.host.bring_up.fall(pair.device(H100))
     with pytest.raises(DeviceLostError):
         mig(pair, "mode", 1)
 
@@ -105,12 +105,12 @@ def test_a_gpu_whose_instance_is_used_stays_and_one_with_idle_instances_goes_who
     function = divided.device(H100)
     compute_on(divided, 0)
     with pytest.raises(DeviceInUseError):
-        divided.operator.remove_gpu(function.bdf, divided.t)
+        divided.nvml_calls.remove_gpu(function.bdf, divided.t)
     with pytest.raises(DeviceInUseError):
         mig(divided, "destroy-compute", 9, 0)
     mig(divided, "destroy-compute", 11, 0)
     divided.host.release("pod", divided.t)
-    divided.operator.remove_gpu(function.bdf, divided.t)
+    divided.nvml_calls.remove_gpu(function.bdf, divided.t)
     assert function.mig.instances == ()
 
 
@@ -148,9 +148,9 @@ def test_an_xid_is_of_the_mig_device_on_which_it_happened(divided):
     divided.host.faults.add({"kind": "xid", "device": H100, "xid": 48, "mig_device": 1}, divided.t)
     divided.host.faults.add({"kind": "xid", "device": H100, "xid": 48, "mig_device": 6}, divided.t)
     divided.later(1)
-    events = [event for event in divided.host.driver_events.last() if event.kind == "xid"]
+    events = [event for event in divided.host.events.driver_events.last() if event.kind == "xid"]
     assert [(event.data, event.gpu_instance, event.compute_instance) for event in events] == [(48, 11, 0)]
-    assert " GPU-I:11): 48" in divided.host.log.lines()[-1]
+    assert " GPU-I:11): 48" in divided.host.events.log.lines()[-1]
     assert divided.device(H100).healthy
 
 

@@ -44,25 +44,25 @@ def test_nothing_waits_for_a_gpu_without_a_driver(pair):
 
 def test_persistence_mode_keeps_a_gpu_from_draining_and_from_removal(pair):
     bdf = pair.device("000001").bdf
-    pair.operator.persistence(bdf, True, pair.t)
+    pair.nvml_calls.persistence(bdf, True, pair.t)
     with pytest.raises(DeviceInUseError):
-        pair.operator.drain(bdf, True, pair.t)
+        pair.nvml_calls.drain(bdf, True, pair.t)
     with pytest.raises(DeviceInUseError):
-        pair.operator.remove_gpu(bdf, pair.t)
-    pair.operator.persistence(bdf, False, pair.t)
-    pair.operator.drain(bdf, True, pair.t)
+        pair.nvml_calls.remove_gpu(bdf, pair.t)
+    pair.nvml_calls.persistence(bdf, False, pair.t)
+    pair.nvml_calls.drain(bdf, True, pair.t)
     assert [gpu.draining for gpu in nvml_host(pair.host).gpus] == [True, False, False]
 
 
 def test_removal_by_nvml_is_refused_while_another_process_is_attached(pair):
     bdf = pair.device("000001").bdf
     pair.hold("000001", "nvml/1")
-    pair.operator.drain(bdf, True, pair.t)
+    pair.nvml_calls.drain(bdf, True, pair.t)
     with pytest.raises(DeviceInUseError):
-        pair.operator.remove_gpu(bdf, pair.t)
-    pair.operator.remove_gpu(bdf, pair.t, asker=["nvml/1"])
+        pair.nvml_calls.remove_gpu(bdf, pair.t)
+    pair.nvml_calls.remove_gpu(bdf, pair.t, asker=["nvml/1"])
     with pytest.raises(NoSuchDeviceError):
-        pair.operator.remove_gpu(bdf, pair.t)
+        pair.nvml_calls.remove_gpu(bdf, pair.t)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_removal_by_nvml_is_refused_while_another_process_is_attached(pair):
 )
 def test_removal_goes_as_deep_as_it_is_asked_to_and_discovery_brings_it_back(pair, detach, shut_link, stage):
     function = pair.device("000001")
-    pair.operator.remove_gpu(function.bdf, pair.t, detach=detach, shut_link=shut_link)
+    pair.nvml_calls.remove_gpu(function.bdf, pair.t, detach=detach, shut_link=shut_link)
     assert function.stage == stage
-    pair.operator.discover(pair.t)
+    pair.nvml_calls.discover(pair.t)
     if stage != BringUpStage.FUNCTION:
         assert function.healthy
 
@@ -82,7 +82,7 @@ def test_discovery_is_done_when_the_drivers_are_bound():
     pair = Pair({"function": 2, "driver": 3, "nvml": 1})
     function = pair.device("000001")
     pair.operator.remove(function.bdf, pair.t)
-    pending = pair.operator.discover(pair.t)
+    pending = pair.nvml_calls.discover(pair.t)
     pair.later(1.9)
     assert not pending.done
     pair.later(0.2)
@@ -136,12 +136,12 @@ def test_a_reset_takes_the_driver_off_and_on_and_is_refused_where_the_gpu_is_ope
     function = pair.device("000001")
     pair.hold("000001", "nvml/1")
     with pytest.raises(DeviceInUseError):
-        pair.operator.reset_gpu(function.bdf, pair.t)
+        pair.nvml_calls.reset_gpu(function.bdf, pair.t)
     before = function.stage
-    pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])
+    pair.nvml_calls.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])
     pair.later(30.0)
-    assert [event.kind for event in pair.host.driver_events.last()][-2:] == ["unbind", "bind"]
+    assert [event.kind for event in pair.host.events.driver_events.last()][-2:] == ["unbind", "bind"]
     assert (function.stage, function.healthy) == (before, True)
-    pair.host.fall(function)
+    pair.host.bring_up.fall(function)
     with pytest.raises(DeviceLostError):
-        pair.operator.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])
+        pair.nvml_calls.reset_gpu(function.bdf, pair.t, asker=["nvml/1"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mews.emulator.hardware.addresses import pcie_level
 from mews.emulator.hardware.bandwidth import GpuLinkRate, pairwise_bandwidth, smallest_and_sum
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.pcie_tree import PcieRoot, PcieSwitch, PcieTree, lay_out
 from mews.emulator.hardware.topology import cube_mesh, nvswitch
 from mews.emulator.host.entries import Link
@@ -64,11 +65,11 @@ def test_the_four_gpus_meet_on_every_level_of_pcie():
 
 def test_adapters_are_on_the_switches_of_the_gpus_or_beside_them():
     host, tree = booted("seed-004", "cube-mesh"), tree_of("seed-004", "cube-mesh")
-    levels = {n: sysfs_level(tree, host.holding(str(n)).bdf, host.holding("nic-0").bdf) for n in range(8)}
+    levels = {n: sysfs_level(tree, host.bus.holding(str(n)).bdf, host.bus.holding("nic-0").bdf) for n in range(8)}
     assert levels == {0: "PIX", 1: "PIX", 2: "PHB", 3: "PHB", 4: "SYS", 5: "SYS", 6: "SYS", 7: "SYS"}
     host, tree = booted("seed-004", "nvswitch"), tree_of("seed-004", "nvswitch")
-    assert sysfs_level(tree, host.holding("0").bdf, host.holding("nic-1").bdf) == "PXB"
-    assert {int(tree.read(f"{DEVICES}/{host.holding(str(n)).bdf}/numa_node")) for n in (0, 2, 4, 6)} == {3, 1, 7, 5}
+    assert sysfs_level(tree, host.bus.holding("0").bdf, host.bus.holding("nic-1").bdf) == "PXB"
+    assert {int(tree.read(f"{DEVICES}/{host.bus.holding(str(n)).bdf}/numa_node")) for n in (0, 2, 4, 6)} == {3, 1, 7, 5}
 
 
 def test_a_lent_gpu_that_comes_is_at_its_ports_place_and_has_no_links_with_those_of_the_server():
@@ -89,7 +90,7 @@ def test_a_lent_gpu_that_comes_is_at_its_ports_place_and_has_no_links_with_those
         ],
         "chassis": [{"name": "A", "slots": 1, "ports": {"1": "host-1"}, "devices": [{"id": "9", "uuid": "GPU-lent"}]}],
     }
-    hosts = Hosts(parse_hardware(document, "test"), 0)
+    hosts = Hosts(parse_hardware(document, "test"), EmulationContext(0))
     hosts.begin(0.0)
     host = hosts.host("host-1")
     before = [(gpu.uuid, gpu.bus_id) for gpu in nvml_host(host).gpus]
@@ -107,14 +108,14 @@ def test_a_lent_gpu_that_comes_is_at_its_ports_place_and_has_no_links_with_those
 def test_a_gpu_of_the_mesh_that_goes_leaves_the_others_links_and_their_numbers():
     tree = tree_of("seed-004", "cube-mesh")
     ends = nvml_host(tree.host).gpus[0].link_ends
-    gone = tree.host.holding("1").bdf
+    gone = tree.host.bus.holding("1").bdf
     assert tree.write(f"{DEVICES}/{gone}/remove", "1", 0.0).done
     shown = nvml_host(tree.host)
     assert shown.topology[0] == ("X", "NV1", "NV2", "NV2", "SYS", "SYS", "SYS")
     assert shown.gpus[0].link_ends == ends
     assert tree.write("sys/bus/pci/rescan", "1", 0.0).done
     assert nvml_host(tree.host).topology == cube_mesh()
-    assert tree.host.holding("1").bdf == gone
+    assert tree.host.bus.holding("1").bdf == gone
 
 
 def test_what_a_server_says_of_its_gpus_has_the_bandwidth_of_each_pair():
@@ -248,7 +249,7 @@ def test_lspci_draws_the_tree(tmp_path):
 @pytest.mark.skipif(shutil.which("lspci") is None, reason="lspci is not installed (Debian: apt install pciutils)")
 def test_lspci_reads_virtual_functions_and_their_capability(tmp_path):
     tree = tree_of("seed-004", "rdma-fpga")
-    bdf = tree.host.holding("nic-0").bdf
+    bdf = tree.host.bus.holding("nic-0").bdf
     tree.write(f"{DEVICES}/{bdf}/sriov_numvfs", "2", 0.0)
     write_files(tree, tmp_path)
     command = ["lspci", "-A", "linux-sysfs", "-O", f"sysfs.path={tmp_path}/sys/bus/pci", "-D", "-n"]

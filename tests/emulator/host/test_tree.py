@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mews.emulator.hardware.cards import card_of
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.entries import File, Folder, Link
 from mews.emulator.host.errors import AlreadyBoundError, BadWriteError, NoSuchDeviceError
 from mews.emulator.host.fleet import Hosts
@@ -33,7 +34,7 @@ def text(pair, path):
 
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_device_has_the_contracts_file(pair, name):
-    for function in pair.host.functions():
+    for function in pair.host.bus.functions():
         assert isinstance(pair.tree.find(f"{DEVICES}/{function.bdf}/{name}"), File)
 
 
@@ -80,7 +81,7 @@ def test_nfds_five_files_rule_holds(pair):
 
 
 def test_config_agrees_with_the_other_files(pair):
-    for function in pair.host.functions():
+    for function in pair.host.bus.functions():
         at = f"{DEVICES}/{function.bdf}"
         config = pair.tree.read(f"{at}/config")
         vendor, device = struct.unpack_from("<HH", config)
@@ -95,7 +96,7 @@ def test_config_agrees_with_the_other_files(pair):
 
 
 def test_resource_has_thirteen_lines_and_sizes_that_are_powers_of_two(pair):
-    for function in pair.host.functions():
+    for function in pair.host.bus.functions():
         lines = text(pair, f"{DEVICES}/{function.bdf}/resource").splitlines()
         assert len(lines) == 13
         spans = [(int(line.split()[0], 16), int(line.split()[1], 16)) for line in lines]
@@ -189,15 +190,15 @@ def test_unbind_and_bind_take_the_driver_off_and_on(pair):
     ],
 )
 def test_nonsense_is_refused(pair, path, said, refusal):
-    before = pair.host.version
+    before = pair.host.versions.all
     with pytest.raises(refusal):
         pair.tree.write(path, said, 0.0)
-    assert pair.host.version == before
+    assert pair.host.versions.all == before
 
 
 def test_a_device_that_fell_off_the_bus_reads_as_ones(pair):
     function = pair.device("000001")
-    pair.host.fall(function)
+    pair.host.bring_up.fall(function)
     assert set(pair.tree.read(f"{DEVICES}/{function.bdf}/config")) == {0xFF}
     assert function.bdf in pair.tree.names(DEVICES)
 
@@ -216,7 +217,7 @@ def test_another_driver_takes_it_where_it_is_told_to(pair):
 
 def test_virtual_functions_are_there_with_their_number_or_not_at_all(pair):
     """go-nvlib reads one and then demands the other."""
-    for function in pair.host.functions():
+    for function in pair.host.bus.functions():
         files = pair.tree.names(f"{DEVICES}/{function.bdf}")
         shares = function.card.virtual_functions > 0
         assert ("sriov_totalvfs" in files, "sriov_numvfs" in files) == (shares, shares)
@@ -233,7 +234,7 @@ def test_the_machine_is_named_as_firmware_names_it(pair):
 def test_the_driver_is_the_release_of_the_hardware_file():
     document = hardware()
     newer = replace(document, hosts=tuple(replace(host, driver="580.105.08") for host in document.hosts))
-    hosts = Hosts(newer, 0)
+    hosts = Hosts(newer, EmulationContext(0))
     hosts.begin(0.0)
     assert b"  580.105.08  " in HostTree(hosts.host("host-1")).read("proc/driver/nvidia/version")
     assert nvml_host(hosts.host("host-1")).driver_version == "580.105.08"

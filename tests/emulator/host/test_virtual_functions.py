@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.entries import Link
 from mews.emulator.host.errors import (
     BadWriteError,
@@ -27,7 +28,7 @@ class Adapter:
 
     def __init__(self, tree, device="nic-0"):
         self.tree, self.host = tree, tree.host
-        self.function = tree.host.holding(device)
+        self.function = tree.host.bus.holding(device)
         self.bdf = self.function.bdf
         self.folder = f"{DEVICES}/{self.bdf}"
 
@@ -115,11 +116,11 @@ def test_zero_takes_them_away_and_another_number_needs_that_first(adapter):
     ],
 )
 def test_a_number_that_is_none_or_too_large_is_refused(adapter, text, refusal, code):
-    before = adapter.host.version
+    before = adapter.host.versions.all
     with pytest.raises(refusal) as refused:
         adapter.write("sriov_numvfs", text)
     assert refused.value.errno == code
-    assert (adapter.host.version, adapter.virtual()) == (before, [])
+    assert (adapter.host.versions.all, adapter.virtual()) == (before, [])
 
 
 def test_without_its_driver_an_adapter_makes_none_and_those_it_had_are_gone(adapter):
@@ -192,7 +193,7 @@ def test_they_go_with_an_adapter_that_is_removed_and_do_not_come_back_with_it(ad
 def test_they_fall_off_the_bus_with_their_adapter(adapter):
     adapter.write("sriov_numvfs", "1")
     [only] = adapter.virtual()
-    adapter.host.fall(adapter.function)
+    adapter.host.bring_up.fall(adapter.function)
     assert set(adapter.tree.read(f"{DEVICES}/{only}/config")) == {0xFF}
     assert adapter.tree.read("sys/class/infiniband/mlx5_1/ports/1/state") == b"1: DOWN\n"
 
@@ -222,7 +223,7 @@ def test_the_write_waits_until_their_drivers_have_them():
         ],
         "chassis": [{"name": "A", "ports": {"1": None}}],
     }
-    hosts = Hosts(parse_hardware(document, "test"), 0)
+    hosts = Hosts(parse_hardware(document, "test"), EmulationContext(0))
     hosts.begin(0.0)
     nic = Adapter(HostTree(hosts.host("host-1")), "nic")
     assert nic.read("sriov_totalvfs") == "4"

@@ -85,20 +85,20 @@ class MigHost(Driver):
             assert self.lock.wait_for(lambda: all(holder.pid != pid for holder in self.pair.host.holders), 10)
 
     def answer(self, request, key):
-        host, operator, now_s = self.pair.host, self.pair.operator, self.pair.t
+        host, calls, now_s = self.pair.host, self.pair.nvml_calls, self.pair.t
         self.asked.append(request)
         asker = [holder.key for holder in host.holders if holder.key.startswith("nvml/")]
         try:
             match request:
                 case Hold():
-                    uuids = tuple(f.device.uuid for f in host.functions() if f.bdf in request.bus_ids)
+                    uuids = tuple(f.device.uuid for f in host.bus.functions() if f.bdf in request.bus_ids)
                     host.hold(Holder(key, uuids, pid=request.pid), now_s)
                 case Release():
                     host.release(key, now_s)
                 case ResetGpu():
-                    operator.reset_gpu(request.bus_id, now_s, asker=asker)
+                    calls.reset_gpu(request.bus_id, now_s, asker=asker)
                 case ChangeMig():
-                    made = operator.mig(request.bus_id, request.act, request.numbers, now_s, asker=asker)
+                    made = calls.mig(request.bus_id, request.act, request.numbers, now_s, asker=asker)
                     return NvmlReply(Return.SUCCESS, str(made))
         except HostRefusalError as refusal:
             return NvmlReply(CODES[type(refusal)], str(refusal))

@@ -76,7 +76,7 @@ def test_a_link_whose_gpu_is_away_keeps_its_number_and_is_inactive(folder):
     tree = tree_of("seed-004", "cube-mesh")
     write_state(folder.state, nvml_host(tree.host))
     before = folder.smi("nvlink", "-s", "-i", "0")[1]
-    tree.write(f"{DEVICES}/{tree.host.holding('1').bdf}/remove", "1", 0.0)
+    tree.write(f"{DEVICES}/{tree.host.bus.holding('1').bdf}/remove", "1", 0.0)
     write_state(folder.state, nvml_host(tree.host))
     after = folder.smi("nvlink", "-s", "-i", "0")[1]
     assert before.count("25.781 GB/s") == 6
@@ -91,7 +91,7 @@ def test_nvidia_smi_shows_how_near_the_adapters_are(folder, tmp_path, name):
     write_files(tree, tmp_path)
     code, told = folder.smi("topo", "-m", MEWS_HOST_ROOT=str(tmp_path))
     buses = [gpu.bus_id for gpu in nvml_host(tree.host).gpus]
-    nics = [f.bdf for f in tree.host.functions() if f.rdma is not None]
+    nics = [f.bdf for f in tree.host.bus.functions() if f.rdma is not None]
     rows = [line.split("\t") for line in told.splitlines()]
     assert code == 0
     assert rows[0][1 : len(buses) + len(nics) + 1] == [

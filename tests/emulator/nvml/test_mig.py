@@ -70,7 +70,7 @@ def test_an_ampere_that_another_program_has_open_changes_at_its_next_reset(mig):
         assert user.ask("p.nvmlDeviceSetMigMode(kept['h'], 1)") == "19"  # in use
         assert user.ask("p.nvmlDeviceGetMigMode(kept['h'])") == "[0, 1]"
         mig.pair.release("monitor")
-        mig.pair.operator.reset_gpu(mig.function(A100).bdf, 0.0, asker=["nvml/1"])
+        mig.pair.nvml_calls.reset_gpu(mig.function(A100).bdf, 0.0, asker=["nvml/1"])
         mig.pair.later(60)
         mig.show()
         assert user.ask("p.nvmlDeviceGetMigMode(p.nvmlDeviceGetHandleByIndex(0))") == "[1, 1]"
@@ -244,7 +244,7 @@ def test_instances_end_with_a_reset_and_the_mode_by_the_model(mig):
         with User(mig, device) as user:
             user.divide((19, 0))
         function = mig.function(device)
-        mig.pair.operator.reset_gpu(function.bdf, mig.pair.t)
+        mig.pair.nvml_calls.reset_gpu(function.bdf, mig.pair.t)
         mig.pair.later(60)
         assert (function.mig.enabled, function.mig.instances) == (True, ())
         mig.pair.host.set_power(False, mig.pair.t)

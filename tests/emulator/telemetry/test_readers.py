@@ -12,6 +12,7 @@ from mews.emulator.dialects.redfish.resources.registry import ROUTES
 from mews.emulator.dialects.redfish.route import RouteTree
 from mews.emulator.dialects.redfish.service_state import RedfishView, ServiceState
 from mews.emulator.dialects.redfish.settings import without_a_wire
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.holders import Holder
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.host.telemetry import report_of
@@ -36,8 +37,8 @@ class World:
         from mews.emulator.host.fleet import Hosts
 
         self.t = 0.0
-        self.hosts = Hosts(hardware(), 1)
-        self.fleet = Fleet(hardware(), 1, listener=self._on_event)
+        self.hosts = Hosts(hardware(), EmulationContext(1))
+        self.fleet = Fleet(hardware(), EmulationContext(1), listener=self._on_event)
         self.box = self.fleet.box("A")
         self.redfish = ServiceState(self.box, without_a_wire("A", "p"))
         self.hosts.begin(0.0)
@@ -52,14 +53,14 @@ class World:
             self.fleet.telemetry["A"].report(name, report_of(host), self.t)
 
     def step(self, what, device, argument):
-        spec = self.box.device(device)
+        spec = self.box.table.spec(device)
         host = self.hosts.hosts.get(self.box.spec.ports.get(spec.port))
         if what == "hold" and host is not None:
             host.hold(Holder(f"pod/{device}", (spec.uuid,), pid=9, name="x", computing=True, load=argument), self.t)
         elif what == "release" and host is not None:
             host.release(f"pod/{device}", self.t)
         elif what == "move":
-            self.box.edit(device, argument, self.t)
+            self.box.edits.edit(device, argument, self.t)
         elif what == "set":
             self.fleet.telemetry["A"].set(device, argument, self.t)
         elif what == "ecc" and host is not None:
@@ -104,7 +105,7 @@ class World:
     def check(self):
         nvml, metrics = self.by_nvml(), self.by_metrics()
         for device in DEVICES:
-            uuid, board = self.box.device(device).uuid, self.fleet.telemetry["A"].gpu(device)
+            uuid, board = self.box.table.spec(device).uuid, self.fleet.telemetry["A"].gpu(device)
             power, degrees, kwh, load = self.by_redfish(device)
             metric = metrics[uuid]
             assert round(1000 * metric["DCGM_FI_DEV_POWER_USAGE"]) == power

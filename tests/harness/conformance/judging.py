@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mews.emulator.hardware.chassis_profiles import parse_profile
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.hardware.inventory import Hardware
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
@@ -41,7 +42,7 @@ def hardware(profile: Any = "instant", name: str = "demo") -> Hardware:
 def served(
     profile: Any = "instant", speed: float = 1.0, *, name: str = "demo", password: str | None = None, tls: Any = None
 ) -> Iterator[ChassisServer]:
-    server = ChassisServer(hardware(profile, name), speed=speed, password=password, tls=tls)
+    server = ChassisServer(hardware(profile, name), context=EmulationContext(speed=speed), password=password, tls=tls)
     server.start()
     try:
         yield server

@@ -73,7 +73,7 @@ def elsewhere(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_conform_needs_nothing_that_windows_lacks(tmp_path):
     with served() as server:
         with server.rack.box("A") as box:
-            box.edit("000100", None, server.rack.clock.now())
+            box.edits.edit("000100", None, server.rack.clock.now())
         done = elsewhere(tmp_path, "conform", url_of(server, "h3api"), "--allow-changes")
     assert done.stdout.splitlines()[-1].startswith("PASSED in "), done.stdout + done.stderr
     assert done.returncode == 0

@@ -137,9 +137,9 @@ def test_restore_undoes_an_interrupted_run_and_leaves_what_others_moved_since(se
     os.kill(run.guard(), signal.SIGKILL)
     run.process.kill()
     run.ended()
-    until(lambda: not server.rack.speak("A", lambda box: box.pending()), "the end of what was under way")
+    until(lambda: not server.rack.speak("A", lambda box: box.operations.pending()), "the end of what was under way")
     with server.rack.box("A") as box:
-        box.edit("000100", "3", server.rack.clock.now())
+        box.edits.edit("000100", "3", server.rack.clock.now())
     [file] = restore_files(state)
     text = file.read_text()
     assert exit_code(["conform", "--restore", str(file)]) == 0

@@ -142,7 +142,7 @@ def test_restoring_uses_the_content_type_that_worked():
     """The device is attached to begin with, so that it is the restoring that attaches it again."""
     with box("json-only") as server:
         with server.rack.box("A") as chassis:
-            chassis.edit("000100", "2", server.rack.clock.now())
+            chassis.edits.edit("000100", "2", server.rack.clock.now())
         before = places(server)
         outcome = judged(server, devices=("000100",))
         assert places(server) == before

@@ -170,7 +170,7 @@ def test_a_recording_differs_from_another_box_in_what_is_different_only(shared, 
     assert "differs" not in capsys.readouterr().out
     with served({"quirks": []}, 1.0) as other:
         with other.rack.box("A") as box:
-            box.edit("000100", "3", other.rack.clock.now())
+            box.edits.edit("000100", "3", other.rack.clock.now())
         assert exit_code(["conform", url_of(other, "h3api"), "--diff", recording]) == 0
     with serving((WRONGS["bare-uuid"],), "h3api") as other:
         assert exit_code(["conform", url_of(other, "h3api"), "--diff", recording]) == 1

@@ -196,8 +196,8 @@ def test_read_only_sends_nothing_but_get_and_changes_nothing(dialect, server):
 
 def test_an_empty_chassis_is_null_in_resource_pool(server):
     with server.rack.box("A") as box:
-        for device in box.devices():
-            box.remove(device, server.rack.clock.now())
+        for device in box.table.devices():
+            box.edits.remove(device, server.rack.clock.now())
     assert judged(url_of(server, POOL), POOL, changes=False)["3.null"].verdict == PASSED
 
 

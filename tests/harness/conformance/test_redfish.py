@@ -44,7 +44,7 @@ def test_operations_that_take_time_are_judged_too(tmp_path):
     identity = made(tmp_path)
     with served(SLOW, password=PASSWORD, tls=identity) as server:
         with server.rack.box("A") as box:
-            box.remove("000C00", server.rack.clock.now())
+            box.edits.remove("000C00", server.rack.clock.now())
         only = {"4.task", "4.training", "4.absent", "4.basic", "4.sessions", "4.zone-patch", "4.attach", "4.detach"}
         results = judge(server, only=lambda clause: clause.id in only)
         assert ca_of(server) == str(identity.certificate)

@@ -7,6 +7,8 @@ import yaml
 from msgspec.structs import replace
 
 from mews.emulator.chassis.emulated_chassis import EmulatedChassis
+from mews.emulator.chassis.operation_queue import OperationQueue
+from mews.emulator.chassis.table_edits import TableEdits
 from mews.emulator.hardware.latency import Uniform
 from mews.emulator.inventory.reading import parse_hardware
 from mews.harness.catalogue.files import shipped
@@ -141,7 +143,7 @@ def test_what_a_restart_cut_off_is_forgotten():
     assert queued(stream) == []
 
 
-def no_queue(self, kind, device, port, now_s, begin=EmulatedChassis._begin):
+def no_queue(self, kind, device, port, now_s, begin=OperationQueue.begin):
     self._free_s = now_s
     return begin(self, kind, device, port, now_s)
 
@@ -154,17 +156,17 @@ def no_effect(self, device, port, cause):
     return None
 
 
-def happened(self, operation, finished=EmulatedChassis._emit_finished):
+def happened(self, operation, finished=OperationQueue._emit_finished):
     operation.refusal = None
     finished(self, operation)
 
 
-PLANTED = [
-    pytest.param(("_begin", no_queue), "attached", "attach-begun", id="operations that do not queue"),
-    pytest.param(("_refusal", no_refusal), "attached", "attach-begun", id="a refused attach that is accepted"),
-    pytest.param(("_move", no_effect), "operation-finished", "attach-begun", id="an attach that changes nothing"),
-    pytest.param(("_emit_finished", happened), "operation-finished", "attach-begun", id="a refusal that is kept quiet"),
-]
+PLANTED = {
+    "operations that do not queue": (OperationQueue, "begin", no_queue, "attached", "attach-begun"),
+    "a refused attach that is accepted": (OperationQueue, "_refusal", no_refusal, "attached", "attach-begun"),
+    "an attach that changes nothing": (TableEdits, "move", no_effect, "operation-finished", "attach-begun"),
+    "a refusal that is kept quiet": (OperationQueue, "_emit_finished", happened, "operation-finished", "attach-begun"),
+}
 
 
 def two_clients():
@@ -175,7 +177,7 @@ def two_clients():
     stream = Stream({})
     feed = ChassisFeed(stream.journal, spec)
     box = EmulatedChassis(spec, random.Random(2))
-    box.listen(lambda each: feed.on_event(each.number, each.event, each.fields))
+    box.events.listen(lambda each: feed.on_event(each.number, each.event, each.fields))
     feed.begin()
     free = [device.id for device in spec.devices if device.port is None]
     box.begin_attach(free[0], "1", 1.0)
@@ -191,7 +193,7 @@ def test_the_right_chassis_is_found_right():
     assert two_clients() == []
 
 
-@pytest.mark.parametrize(("wrong", "first", "after"), PLANTED)
-def test_a_chassis_with_one_wrong_line_is_named(monkeypatch, wrong, first, after):
-    monkeypatch.setattr(EmulatedChassis, *wrong)
+@pytest.mark.parametrize(("part", "method", "wrong", "first", "after"), PLANTED.values(), ids=PLANTED)
+def test_a_chassis_with_one_wrong_line_is_named(monkeypatch, part, method, wrong, first, after):
+    monkeypatch.setattr(part, method, wrong)
     assert two_clients()[:1] == [(first, after)]

@@ -48,7 +48,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.box = EmulatedChassis(_spec(), random.Random(self.rng.random()))
-        self.box.listen(self._moved)
+        self.box.events.listen(self._moved)
         self.before = {device: [(0.0, None)] for device in DEVICES}
 
     def _moved(self, event) -> None:
@@ -120,8 +120,14 @@ def _undone(kind):
         """It is taken back behind the client that was told it is done."""
         changes = world.before[call.device]
         mine = call.kind is kind and call.answer is LookupAnswer.DONE and changes[-1][0] >= call.begun_s
-        if mine and len(changes) > 1 and changes[-1][1] == call.port and not world.box.pending() and _draws(world):
-            world.box.edit(call.device, changes[-2][1], world.box.now_s)
+        if (
+            mine
+            and len(changes) > 1
+            and changes[-1][1] == call.port
+            and not world.box.operations.pending()
+            and _draws(world)
+        ):
+            world.box.edits.edit(call.device, changes[-2][1], world.box.now_s)
             return call
         return None
 

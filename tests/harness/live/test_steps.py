@@ -20,8 +20,8 @@ def test_a_device_that_was_put_in_may_be_named(step):
             await session.perform(step)
         fleet = session.cluster.hardware._fleet
         box = fleet.fleet.box("A")
-        box.remove("000100", fleet.pace.now())
-        box.insert(DeviceSpec(id="000F00", uuid="GPU-new"), fleet.pace.now())
+        box.edits.remove("000100", fleet.pace.now())
+        box.edits.insert(DeviceSpec(id="000F00", uuid="GPU-new"), fleet.pace.now())
         return await session.perform(step)
 
     assert in_session(play) == StepAnswer()

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
+from mews.emulator.hardware.emulation_context import BY_DEFAULT
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.nvml import library
 from mews.harness.catalogue.files import shipped
@@ -38,9 +39,9 @@ def test_a_host_alone_follows_a_chassis_that_has_others_on_its_ports(tmp_path):
     from mews.emulator.host.fleet import Hosts
 
     hardware = load_hardware(shipped("hardware", "demo"))
-    hosts = Hosts(replace(hardware, hosts=hardware.hosts[:1]), 0)
+    hosts = Hosts(replace(hardware, hosts=hardware.hosts[:1]), BY_DEFAULT)
     hosts.begin(0.0)
     device = hardware.chassis[0].devices[4].id
     hosts.on_event("A", 1, "table-changed", {"device": device, "old_port": "2", "new_port": None}, 1.0)
     hosts.on_event("A", 2, "table-changed", {"device": device, "old_port": None, "new_port": "1"}, 2.0)
-    assert device in {function.device.id for function in hosts.host("host-1").functions()}
+    assert device in {function.device.id for function in hosts.host("host-1").bus.functions()}

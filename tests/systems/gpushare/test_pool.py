@@ -24,7 +24,7 @@ from mews.kube.deviceplugin.release import DeviceAnswer, ReleaseState
 from mews.kube.system.cgroups import pod_of_cgroup
 from mews.systems.gpushare import evictions, extender
 from mews.systems.gpushare.evictions import protection
-from mews.systems.gpushare.ledger import NodeLedgers, Sharing
+from mews.systems.gpushare.ledger import NodeLedgers, SharedNode
 from mews.systems.gpushare.node_plugin import GpuShareNodePlugin
 from mews.systems.gpushare.over_use import MemoryUse
 from mews.systems.gpushare.policy import SharedGpu
@@ -308,7 +308,7 @@ async def promised(ledgers: NodeLedgers, kube: KubeApi, name: str) -> str | None
 
     for _ in range(3):
         try:
-            gpu = await ledgers.promise(there, 4, Sharing("n", GPUS, []), stands)
+            gpu = await ledgers.promise(there, 4, SharedNode("n", GPUS, []), stands)
         except ConflictError:
             await ledgers.read("n")
             continue

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory.reading import parse_hardware
@@ -41,7 +42,7 @@ def test_the_library_lists_gpus_with_their_own_sizes(tmp_path: Path) -> None:
         "apiVersion": "mews/v1", "kind": "Hardware", "metadata": {"name": "x"},
         "hosts": [{"name": "h", "devices": devices}], "chassis": [{"name": "A", "ports": {"1": None}}],
     }  # fmt: skip
-    hosts = Hosts(parse_hardware(document, "x"), 1)
+    hosts = Hosts(parse_hardware(document, "x"), EmulationContext(1))
     hosts.begin(0.0)
     library.install_copies(tmp_path)
     write_state(state_beside(tmp_path), nvml_host(hosts.host("h")))

@@ -153,4 +153,4 @@ class NodeBench:
         await self.hosts.operate(self.name, action)
 
     def bdf(self, uuid: str) -> str:
-        return next(f.bdf for f in self.hosts.hosts.host(self.name).functions() if f.device.uuid == uuid)
+        return next(f.bdf for f in self.hosts.hosts.host(self.name).bus.functions() if f.device.uuid == uuid)

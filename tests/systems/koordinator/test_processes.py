@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.host.fleet import Hosts
 from mews.emulator.host.nvml_view import nvml_host
 from mews.emulator.inventory_file import load_hardware
@@ -69,7 +70,7 @@ def test_a_process_reports_adopts_answers_hooks_and_ends_cleanly() -> None:
 
 
 async def _lives(folder: Path) -> None:
-    hosts = Hosts(load_hardware(HARDWARE), 1)
+    hosts = Hosts(load_hardware(HARDWARE), EmulationContext(1))
     hosts.begin(0.0)
     library.install_copies(folder)
     write_state(state_beside(folder), nvml_host(hosts.host("four")))

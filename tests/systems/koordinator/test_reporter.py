@@ -261,7 +261,7 @@ def test_an_xid_that_a_program_causes_breaks_nothing() -> None:
 
 def xid(bench: NodeBench, uuid: str, number: int) -> None:
     host = bench.hosts.hosts.host(bench.name)
-    host.xid(next(f for f in host.functions() if f.device.uuid == uuid), number)
+    host.events.xid(next(f for f in host.bus.functions() if f.device.uuid == uuid), number)
     bench.hosts.stirred()
 
 

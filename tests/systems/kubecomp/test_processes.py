@@ -16,6 +16,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.serve import ChassisServer
 from mews.kube.api.objects import phase_of
 from mews.kube.api.resources import NODES, PODS
@@ -73,7 +74,7 @@ async def cluster(folder: Path, dialect: str) -> AsyncIterator[tuple[InProcessKu
     clock, pace = Clock.wall(), Pace(SPEED)
     store = fresh_store(clock.now, stream(1, "store"))
     kube = InProcessKube(store)
-    chassis = ChassisServer(found, speed=SPEED)
+    chassis = ChassisServer(found, context=EmulationContext(speed=SPEED))
     api = ApiServer(store)
     async with AsyncExitStack() as stack:
         chassis.start()

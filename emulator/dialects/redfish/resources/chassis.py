@@ -143,7 +143,7 @@ def reset(call: RedfishWrite) -> Done:
     if kind == "GracefulRestart" and any(row.port is not None for row in call.view.rows):
         raise fail(409, "ResourceInUse")
     flap(call, [row.device for row in call.view.rows])
-    call.view.box.reboot(call.state.settings.reboot_s)
+    call.view.box.management.reboot(call.state.settings.reboot_s)
     return Done()
 
 
@@ -168,7 +168,7 @@ def processor(view: RedfishView, name: str, device: str) -> Body | None:
 
 def processor_body(view: RedfishView, row: DeviceRow, uri: str) -> Body:
     """Return a GPU as a processor, wherever it is shown."""
-    spec, profile = view.box.device(row.device), profile_of(view, row.device)
+    spec, profile = view.box.table.spec(row.device), profile_of(view, row.device)
     home = f"{uris.block(row.device)}/Processors/{row.device}" if uri.startswith(uris.CHASSIS) else uri
     facts: dict[str, Any] = {}
     if profile is not None:

@@ -229,7 +229,7 @@ def _suspended(call: RedfishWrite, word: str) -> Done:
 
 
 def sse(view: RedfishView) -> Body:
-    """Return so much of the stream as routing wants; what it answers is ``stream``'s."""
+    """Return a stub, which routing needs; ``stream`` answers the request."""
     return {"@odata.id": uris.SSE}
 
 

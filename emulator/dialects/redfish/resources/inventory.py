@@ -14,7 +14,7 @@ GBPS = {1: 2.0, 2: 4.0, 3: 7.877, 4: 15.754, 5: 31.508}
 
 def profile_of(view: RedfishView, device: str) -> GpuProfile | None:
     """Return the model's profile."""
-    return PROFILES.get(view.box.device(device).model)
+    return PROFILES.get(view.box.table.spec(device).model)
 
 
 _MEMORY = {
@@ -48,7 +48,7 @@ def pcie_of(view: RedfishView, device: str) -> tuple[int, float]:
 def class_of(view: RedfishView, device: str) -> str:
     """Return the class code: a display controller, or for what is no GPU a processing accelerator."""
     profile = profile_of(view, device)
-    if view.box.device(device).kind != "GPU":
+    if view.box.table.spec(device).kind != "GPU":
         return "0x120000"
     return f"0x{profile.pci_class if profile else 0x030200:06x}"
 

@@ -65,7 +65,7 @@ def manager(view: RedfishView) -> Body:
 def reset(call: RedfishWrite) -> Done:
     """Restart: connections drop for a while, what runs is lost, the table is kept."""
     reset_type(call, "Manager.Reset", RESETS)
-    call.view.box.reboot(call.state.settings.reboot_s)
+    call.view.box.management.reboot(call.state.settings.reboot_s)
     return Done()
 
 

@@ -65,7 +65,7 @@ def _absent(view: RedfishView, name: str) -> Body:
 
 
 def _present(view: RedfishView, row: DeviceRow) -> Body:
-    spec, profile = view.box.device(row.device), profile_of(view, row.device)
+    spec, profile = view.box.table.spec(row.device), profile_of(view, row.device)
     generation, _ = pcie_of(view, row.device)
     uri, slot = view.device_uri(row.device), view.slot(row.device)
     trained = row.link and row.port is not None

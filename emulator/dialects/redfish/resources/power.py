@@ -85,13 +85,13 @@ def reset(call: RedfishWrite, host: str) -> Done:
         if power.state == "Off":
             _on(call, host, call.now_s)
         return Done()
-    call.view.box.forget(power)
+    call.view.box.agenda.forget(power)
     if power.state != "Off":
-        call.view.box.emit("host-power", host=host, on=False, boot="")
+        call.view.box.events.emit("host-power", host=host, on=False, boot="")
     power.state = "Off"
     if kind not in ("ForceOff", "GracefulShutdown"):
         power.state = "PoweringOn"
-        call.view.box.at(call.now_s + call.state.settings.host_off_s, partial(_on, call, host), power)
+        call.view.box.agenda.at(call.now_s + call.state.settings.host_off_s, partial(_on, call, host), power)
     return Done()
 
 
@@ -103,4 +103,4 @@ def _on(call: RedfishWrite, host: str, t: float) -> None:
     if power.enabled == ONCE:
         power.target, power.enabled = "None", DISABLED
     call.state.touch(call.uri)
-    call.view.box.emit("host-power", host=host, on=boot != SETUP, boot=boot)
+    call.view.box.events.emit("host-power", host=host, on=boot != SETUP, boot=boot)

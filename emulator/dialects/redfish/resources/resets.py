@@ -39,13 +39,13 @@ def flap(call: RedfishWrite, devices: Sequence[str]) -> None:
         row = call.view.row(device)
         if row is None or not row.link:
             continue
-        box.set_link(device, False)
-        box.at(call.now_s + call.state.settings.flap_s, partial(_up, call, device), call.state)
+        box.edits.set_link(device, False)
+        box.agenda.at(call.now_s + call.state.settings.flap_s, partial(_up, call, device), call.state)
 
 
 def _up(call: RedfishWrite, device: str, t: float) -> None:
     """The device may have been pulled out meanwhile."""
     try:
-        call.view.box.set_link(device, True)
+        call.view.box.edits.set_link(device, True)
     except UnknownDeviceError:
         return

@@ -94,7 +94,7 @@ def delete(call: RedfishWrite) -> Done:
 
 
 def monitor(view: RedfishView, name: str) -> Body | None:
-    """Return so much of a monitor as routing wants; what it answers is ``watch``'s."""
+    """Return a stub, which routing needs; ``watch`` answers the request."""
     return {"@odata.id": f"{uris.MONITORS}/{name}"} if name in view.state.tasks.tasks else None
 
 

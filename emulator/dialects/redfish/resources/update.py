@@ -89,7 +89,7 @@ def push(call: RedfishWrite) -> Done:
 
 
 def push_target(view: RedfishView) -> Body:
-    """Return so much of the place for images as routing wants."""
+    """Return a stub of the place for images, which routing needs."""
     return {"@odata.id": PUSH}
 
 

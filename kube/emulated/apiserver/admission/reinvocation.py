@@ -9,7 +9,7 @@ from mews.kube.emulated.apiserver.store.admission import AdmissionAttributes
 
 
 class Reinvocation(Struct):
-    """What one request knows of it: the mutating phase has at most two passes."""
+    """What one request remembers, to ask webhooks and policies again: the mutating phase has at most two passes."""
 
     is_second: bool = False
     needed: bool = False

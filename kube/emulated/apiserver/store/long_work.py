@@ -56,7 +56,7 @@ class _GivenUpError(Exception):
 
 
 class LongWorkPendingError(Exception):
-    """A write needs a result that is not there yet; nothing was changed."""
+    """A write needs the result of long work that is not there yet; nothing was changed."""
 
     def __init__(self, key: Hashable, work: Callable[[], Any]) -> None:
         super().__init__("a write waits for long work")

@@ -246,7 +246,7 @@ class Store:
         return f"00000000-0000-4000-8000-{self._reviews:012x}"
 
     def other_name(self, prefix: str) -> str:
-        """Return a name for a part of an object, by a chance of its own: names of objects must not depend on it."""
+        """Return a name for a part of an object, drawn from another stream: objects' names must not depend on it."""
         return prefix + "".join(self._other.choice(_NAME_ALPHABET) for _ in range(5))
 
     def new_name(self, prefix: str) -> str:

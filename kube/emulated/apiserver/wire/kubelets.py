@@ -86,7 +86,7 @@ class NoKubelets:
     """The directory of a cluster in which no kubelet runs."""
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
-        """Return None: no node has a kubelet."""
+        """Return None, since no node has a kubelet."""
         return None
 
 

@@ -53,7 +53,7 @@ def check_there(call: Call) -> None:
 
 
 def _scale_table(call: Call, scale: Object) -> dict[str, Any]:
-    """Return a Scale in columns of its own."""
+    """Return a Scale as a table, in the columns that kubectl shows of one."""
     cells = [scale["metadata"]["name"], scale["spec"].get("replicas", 0), scale["status"]["replicas"]]
     since = meta_age(scale, call.world.store.now())
     form = call.forms[0]

@@ -17,7 +17,7 @@ def is_reached(spec: Mapping[str, Any]) -> bool:
 
 
 def is_checked(spec: Mapping[str, Any]) -> bool:
-    """Return whether a port of its own answers for its health."""
+    """Return whether the service has a further port that tells its health."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 

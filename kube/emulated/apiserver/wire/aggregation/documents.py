@@ -39,7 +39,7 @@ class _Known(Struct):
 
 
 class RemoteDocuments:
-    """Keeps them; ``read`` asks a server for its own."""
+    """Keeps what the servers behind APIServices say of themselves; ``read`` asks a server for its own."""
 
     def __init__(self, store: Store, client: RemoteClient) -> None:
         self._store = store

@@ -198,6 +198,8 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
 
 # Complex: the first reason that applies is the one that is shown.
 def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:  # noqa: C901
+    if not backend.is_the_users and (reason := lacking(stack.systems, emulated_nodes=False)):
+        return reason
     if stack.kubelet.faults:
         return f"stack.kubelet.faults: needs emulated kubelets, those of --cluster {backend.name} are real"
     for yours in stack.replace.values():

@@ -1,7 +1,8 @@
 """Plays the container in which a GPU operator runs NVIDIA's driver: ``python -m mews.systems.cohdi.driver_container``.
 
-The kubelet starts it in a user and a mount namespace of its own, with the node's driver root at ``/run/mews/driver``
-and empty folders at ``/run/mews/kept`` and ``/run/nvidia/driver``.
+The kubelet starts it in a mount namespace of its own (and a user namespace, where nodes are emulated), with the node's
+driver root at ``/run/mews/driver``, or where ``MEWS_DRIVER_ROOT`` says, and empty folders at ``/run/mews/kept`` and
+``/run/nvidia/driver``.
 Commands that are executed in the container find there what they find on a node::
 
     /usr/bin/nvidia-smi             that of the node, with its library
@@ -23,8 +24,9 @@ import sys
 import threading
 from pathlib import Path
 
-ROOT = Path("/run/mews/driver")
-"""Where the pod mounts the node's driver root."""
+ROOT, ELSEWHERE = Path("/run/mews/driver"), "MEWS_DRIVER_ROOT"
+"""Where the pod mounts the node's driver root, and the variable that names another place."""
+_BEGUN_S = 60.0
 _KEPT = Path("/run/mews/kept")
 _CHROOT = Path("/run/nvidia/driver")
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
@@ -36,10 +38,11 @@ def main() -> int:
     """Lay the container out, then follow the device nodes until SIGTERM; 1 where something cannot be mounted."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    if not ROOT.is_dir():
-        sys.stderr.write(f"{ROOT}: not there: needs a mount namespace and the node's driver root\n")
+    root = Path(os.environ.get(ELSEWHERE) or ROOT)
+    if not _is_there(root / "usr/bin/nvidia-smi", ended):
+        sys.stderr.write(f"{root}: not there: needs a mount namespace and the node's driver root\n")
         return 1
-    node = ROOT.resolve()
+    node = root.resolve()
     try:
         _lay_out(node)
     except OSError as error:
@@ -49,6 +52,12 @@ def main() -> int:
     while not ended.wait(_FOLLOW_S):
         nodes.follow()
     return 0
+
+
+def _is_there(program: Path, ended: threading.Event) -> bool:
+    """Return whether it is there, or comes within a minute: on a real node the host's files may still be made."""
+    tries = int(_BEGUN_S / _FOLLOW_S) if ELSEWHERE in os.environ else 0
+    return program.exists() or any(not ended.wait(_FOLLOW_S) and program.exists() for _ in range(tries))
 
 
 def _lay_out(node: Path) -> None:

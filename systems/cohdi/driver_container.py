@@ -39,7 +39,7 @@ def main() -> int:
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     root = Path(os.environ.get(ELSEWHERE) or ROOT)
-    if not _is_there(root / "usr/bin/nvidia-smi", ended):
+    if not is_there(root, ended):
         sys.stderr.write(f"{root}: not there: needs a mount namespace and the node's driver root\n")
         return 1
     node = root.resolve()
@@ -54,10 +54,15 @@ def main() -> int:
     return 0
 
 
-def _is_there(program: Path, ended: threading.Event) -> bool:
-    """Return whether it is there, or comes within a minute: on a real node the host's files may still be made."""
-    tries = int(_BEGUN_S / _FOLLOW_S) if ELSEWHERE in os.environ else 0
-    return program.exists() or any(not ended.wait(_FOLLOW_S) and program.exists() for _ in range(tries))
+def is_there(root: Path, ended: threading.Event) -> bool:
+    """Return whether all of it is there, or comes within a minute: on a real node it may still be made."""
+    parts = [root / each for each in ("usr/bin/nvidia-smi", "dev", "sys", "proc/driver/nvidia")]
+    for _ in range(int(_BEGUN_S / _FOLLOW_S) if ELSEWHERE in os.environ else 1):
+        if all(part.exists() for part in parts):
+            return True
+        if ended.wait(_FOLLOW_S):
+            break
+    return False
 
 
 def _lay_out(node: Path) -> None:
@@ -90,7 +95,7 @@ def _place_program(node: Path) -> None:
 def _replace_by_links(folder: Path) -> None:
     """Make the folder one in memory with a link to each of its entries: then entries can be added and removed."""
     kept = _KEPT / str(folder).strip("/").replace("/", "-")
-    kept.mkdir()
+    kept.mkdir(exist_ok=True)  # of a container that has ended in this pod
     _mount(str(folder), str(kept), None, _BIND | _RECURSIVE)
     _mount("none", str(folder), "tmpfs", 0)
     for name in sorted(os.listdir(kept)):

@@ -41,8 +41,8 @@ class Requires(Model):
     node_cpus: int = Field(default=0, ge=0)
     unscaled: tuple[str, ...] = Field(
         default=(),
-        description="times of the stack, such as defaultScheduler.deviceBindingTimeoutS, that --speed does not divide "
-        "and on which the steps depend: the scenario is skipped at other speeds than 1",
+        description="times of the stack that --speed does not divide, such as pooldra.keepS, and that the steps depend "
+        "on: skipped at other speeds than 1",
     )
 
 

@@ -11,8 +11,9 @@ from msgspec import to_builtins
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
+from mews.kube.dra.driver_deployment import driver_deployment
 from mews.kube.dra.gpus import DRIVER
-from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
+from mews.kube.system.deployment import ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
 from mews.kube.system.foreign import KubernetesNeeds, only_as_program
 from mews.kube.system.ports import Ports
@@ -135,19 +136,7 @@ def _images() -> Mapping[str, Mapping[str, Any]]:
 
 
 _FOLDERS = (f"/var/lib/kubelet/plugins/{DRIVER}", "/var/lib/kubelet/plugins_registry", "/var/run/cdi")
-_DRIVER = ComponentDeployment(
-    ("-m", "mews.systems.dra", "--config", CONFIG, "--records", RECORDS),
-    everywhere=(
-        rule("resource.k8s.io", ["resourceslices"], ["list", "watch", "create", "update", "delete"]),
-        rule("resource.k8s.io", ["resourceclaims"], ["get"]),
-        rule("", ["nodes"], ["get"]),  # which owns its slice
-    ),
-    security=ON_NODE,
-    kubelet_folders=True,
-    host_files=True,
-    node_folders=_FOLDERS,
-    registers=False,
-)
+_DRIVER = driver_deployment("mews.systems.dra", _FOLDERS)
 _PROGRAM = ComponentDeployment((), everywhere=(rule("*", ["*"], ["*"]),))
 """What each program may do on its own is nothing that is tested: it acts as an administrator."""
 

@@ -44,7 +44,8 @@ def _schedulers(rows: list[Mapping[str, Any]]) -> str:
         f"`mews experiment attach-before-bind-schedulers` repeats runs at load {LOAD:g} without faults, with the",
         f"included scheduler and with the unmodified kube-scheduler 1.37, with {seeds} each. They run in",
         f"wall-clock time, {SPEED:g} times as fast, as do the drivers. Schedulers look at binding conditions every 5 s",
-        f"of real time, so waits are longer than above. {_losses(rows)}",
+        "of real time, so waits are longer than above.",
+        *_losses(rows),
         *_agreement(rows),
         "",
         f"| {' | '.join(heading)} |",
@@ -56,9 +57,12 @@ def _schedulers(rows: list[Mapping[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _losses(rows: list[Mapping[str, Any]]) -> str:
+def _losses(rows: list[Mapping[str, Any]]) -> list[str]:
+    """Which ways lose claims, and why runs do not pass."""
     losing = sorted({f"`{row['hand_over']}`" for row in rows if row["lost"]})
-    return f"Claims were lost with {', '.join(losing)}." if losing else "No claim was lost."
+    lost = [f"Claims were lost with {', '.join(losing)}." if losing else "No claim was lost."]
+    stayed = any(row["passed"] < row["runs"] for row in rows)
+    return [*lost, "A run does not pass if GPUs are still on a host 10 minutes after the last pod."] if stayed else lost
 
 
 def _agreement(rows: list[Mapping[str, Any]]) -> list[str]:

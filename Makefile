@@ -11,7 +11,7 @@ export MEWS_NIGHTLY
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: constraints conform-boxes validate-redfish validation fuzz crash-points planted mutate kills gpushare-sequences oracles demo test test-nightly test-fuse test-containers \
-  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra cohdi-programs test-upstream test-upstream-sample lint dist release image sizes docs bench clean
+  test-kind test-kind-docs test-kind-leftovers test-kind-gpushare test-kind-koordinator test-kind-dra test-kind-cohdi cohdi-programs test-upstream test-upstream-sample lint dist release image sizes docs bench clean
 
 # Compiled now, as pip does with what it copies: where PYTHONDONTWRITEBYTECODE is set each start would do it again, half
 # of the time that `mews up` takes.
@@ -79,6 +79,10 @@ test-kind-koordinator: $(BIN)/.installed
 # second one Go and a C compiler
 test-kind-dra: $(BIN)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m kind tests/kind/test_dra.py --durations=0
+
+# CoHDI's three programs in pods of a kind cluster: nodes need CDI as above, and the programs lie in MEWS_PROGRAMS_DIR
+test-kind-cohdi: $(BIN)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" MEWS_NIGHTLY=1 $(BIN)/python -m pytest -m kind tests/kind/test_cohdi.py --durations=0
 
 # CoHDI's three programs, from checkouts of its repositories in SOURCES, into TO: for MEWS_COHDI_PROGRAMS (needs Go)
 cohdi-programs: TO ?= cohdi

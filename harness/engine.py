@@ -122,7 +122,8 @@ class Engine(Struct):
 
         options = self.options
         dialect = options.dialect or scenario.stack.dialect or DEFAULT
-        lacking = foreseen(scenario, cluster=options.cluster, time=options.time, dialect=dialect)
+        way = {"cluster": options.cluster, "time": options.time, "dialect": dialect}
+        lacking = foreseen(scenario, **way, speed=options.speed)
         if lacking is not None:
             return Run(self._result(scenario, seed, "skipped", lacking))
         cluster = await open_cluster(scenario, options, seed=seed, session=self.session)

@@ -17,7 +17,7 @@ from mews.harness.clusters.real.rewriting import Fitting
 from mews.harness.clusters.real.systems import default_namespace, deployments, image_book
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.commands.up import scenario_of
-from mews.harness.errors import BadInputError
+from mews.harness.errors import BadInputError, RequirementError
 from mews.harness.manifests.parts import COMPONENT, Object
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.spec import StackSpec
@@ -68,7 +68,7 @@ def write_manifests(options: ManifestsOptions) -> int:
 def stack_objects(options: ManifestsOptions) -> list[Object]:
     """Return the manifests of the options.
 
-    Raises BadInputError.
+    Raises BadInputError, RequirementError for a system with programs of the user's machine.
     """
     namespace = default_namespace() if options.namespace is None else options.namespace
     if not _LABEL.fullmatch(namespace) or len(namespace) > _LABEL_MOST:
@@ -89,9 +89,17 @@ def stack_objects(options: ManifestsOptions) -> list[Object]:
         token = secrets.token_urlsafe(24)
         replaced = replacement_deployment(scenario, place.nodes)
         spec = stack_spec(scenario, hardware, document, place, dialect=dialect, token=token, replacements=replaced)
+        _check_carried(spec)
     except ScenarioError as error:
         raise BadInputError(str(error)) from error
     return [*manifests(spec), *_replacement_objects(scenario, spec, place)]
+
+
+def _check_carried(spec: StackSpec) -> None:
+    """Raise RequirementError for a program of others: it lies on this machine, and no object can bring it."""
+    for name in filter(spec.runs_foreign, spec.programs):
+        system = spec.system_of(name).system.name
+        raise RequirementError(f"stack.{system}: {name} is a program that no manifest can carry: use --cluster kind")
 
 
 def _replacement_objects(scenario: Scenario, spec: StackSpec, place: DeploymentTarget) -> list[Object]:

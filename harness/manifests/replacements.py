@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mews.harness.manifests.api_sidecar import SIDECAR_KUBECONFIG
+from mews.harness.manifests.foreign import PROGRAMS_FOLDER, faces
 from mews.harness.manifests.nodes import FOLDER_MOUNTS, FOLDERS, node_name_env
 from mews.harness.manifests.parts import (
     COMPONENT,
@@ -69,6 +70,7 @@ def places(spec: StackSpec, component: str, node: str | None = None) -> dict[str
         **{f"config:{each.system.name}": each.deployment.config_path for each in spec.systems},
         "root": HOST_ROOT,
         **{f"chassis:{each.name}": each.endpoint for each in spec.facility.chassis},
+        **(faces(spec) if spec.runs_foreign(component) else {}),
     }
     if node is None:
         return found
@@ -136,6 +138,8 @@ def pod(spec: StackSpec, component: str, program: ReplacementProgram, node: str 
         "containers": [_container(spec, component, program, account=account, node=node)],
         "volumes": _volumes(spec, component, program, on_node=node is not None, folders=replaced.kubelet_folders),
     }
+    if program.foreign:
+        return {**made, "nodeSelector": {CONTROL_PLANE: ""}}
     if program.port is None:
         return made
     # The scheduler's URLs may name loopback: it shares the control plane's network.
@@ -184,7 +188,7 @@ def _literal(text: str) -> str:
 
 def wants_password(spec: StackSpec) -> bool:
     """Return whether whoever speaks with the chassis must log in, and does so under TLS."""
-    return any(each.ca_file for each in spec.facility.chassis)
+    return any(each.ca_file for each in spec.facility.chassis) or any(map(spec.runs_foreign, spec.programs))
 
 
 def trust_mounts(spec: StackSpec) -> list[Object]:
@@ -232,6 +236,8 @@ def _mounts(spec: StackSpec, component: str, program: ReplacementProgram, *, on_
     made = [*configs, volume_file("access", ACCESS_FOLDER), root]
     if program.kept:
         made += [RUN_MOUNT, {"name": "tmp", "mountPath": "/tmp"}]
+    if program.foreign:
+        made.append(volume_file("programs", PROGRAMS_FOLDER))
     if program.files:
         made.append(volume_file("files", _FOLDER))
     made += trust_mounts(spec)
@@ -245,6 +251,8 @@ def _volumes(
     made: list[Object] = [*configs, {"name": "access", "configMap": {"name": ACCESS}}]
     if program.kept:
         made += [RUN, {"name": "tmp", "emptyDir": {}}]
+    if program.foreign:
+        made.append({"name": "programs", "hostPath": {"path": PROGRAMS_FOLDER, "type": "Directory"}})
     if program.files:
         items = [{"key": key, "path": path} for key, path in zip(_keys(program), program.files, strict=True)]
         source = {"name": _files_name(component), "items": items, "defaultMode": 0o555}

@@ -19,7 +19,8 @@ class ReplacementProgram:
 
     Without ``image``, ``argv`` runs in our component image under the keeper, in the folder of its ``files`` (path ->
     content); else it is that image's arguments. ``pull`` is that image's policy where it is not Kubernetes' own, and
-    ``identity`` what Docker calls its content. ``port``: that of an extender.
+    ``identity`` what Docker calls its content. ``port``: that of an extender. ``foreign``: it is a component of a
+    system itself, which lies on the control plane's node, and whose pod starts it again when it ends.
     """
 
     argv: Sequence[str]
@@ -30,6 +31,7 @@ class ReplacementProgram:
     pull: str | None = None
     identity: str = ""
     port: int | None = None
+    foreign: bool = False
 
     @property
     def texts(self) -> Sequence[str]:
@@ -144,8 +146,8 @@ class StackSpec:
     @property
     def foreign_claims(self) -> bool:
         """Whether a driver of the user's, in the place of ours, gives containers their claims' devices."""
-        by_claims = [each for each in self.systems if each.deployment.by_claims]
-        return any(self.is_replaced(name) for each in by_claims for name in each.components)
+        drivers = (each.components for each in self.systems if each.deployment.by_claims)
+        return any(self.is_replaced(name) for found in drivers for name in found if self._uses_kubelet(name))
 
     @property
     def shows_users(self) -> bool:
@@ -169,6 +171,11 @@ class StackSpec:
     def is_replaced(self, name: str) -> bool:
         """Return whether a program or a manifest of the user's is in that component's place."""
         return name in self.programs or name in self.documents
+
+    def runs_foreign(self, name: str) -> bool:
+        """Return whether that component is itself a program of others (``Component.program``)."""
+        program = self.programs.get(name)
+        return program is not None and program.foreign
 
     def nodes_of(self, name: str) -> Sequence[str]:
         """Return the nodes that have a component of that name each; none for one that there is one of."""

@@ -39,6 +39,11 @@ class Requires(Model):
     cluster: tuple[BackendName, ...] = ()
     features: tuple[Literal["logs", "exec", "kill", "cut", "root", "fuse", "nvml"], ...] = ()
     node_cpus: int = Field(default=0, ge=0)
+    unscaled: tuple[str, ...] = Field(
+        default=(),
+        description="times of the stack that --speed does not divide, such as pooldra.keepS, and that the steps depend "
+        "on: skipped at other speeds than 1",
+    )
 
 
 class JobType(Model):

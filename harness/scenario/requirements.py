@@ -17,6 +17,7 @@ from mews.harness.scenario.images import container_wanted
 from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.stack import Stack
 from mews.harness.scenario.system_needs import lacking, programs_of
+from mews.harness.scenario.unscaled import too_fast
 from mews.kube.api.quantities import parse
 from mews.kube.api.resources import NODES
 from mews.kube.system.facility import Facility
@@ -33,7 +34,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 # Complex: the first reason that applies is the one that is shown.
-def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> str | None:  # noqa: C901
+def foreseen(  # noqa: C901
+    scenario: Scenario, *, cluster: str, time: str, dialect: str, speed: float = 1.0
+) -> str | None:
     """Return why the scenario must be skipped in this way to run, as far as that can be told before a cluster is
     opened.
 
@@ -47,6 +50,8 @@ def foreseen(scenario: Scenario, *, cluster: str, time: str, dialect: str) -> st
     ):
         if wanted and there not in wanted:
             return f"needs {name} {' or '.join(wanted)}, this run has {there}"
+    if (reason := too_fast(scenario.stack, requires.unscaled, speed)) is not None:
+        return reason
     if cluster in ("kind", "kubeconfig") and dialect not in OURS:
         return f"needs the dialect {dialect}, which the container image of --cluster {cluster} does not have"
     if time == "virtual" and (script := _script(scenario)) is not None:
@@ -198,6 +203,8 @@ def _unplaced(scenario: Scenario, cluster: str, time: str) -> str | None:
 
 # Complex: the first reason that applies is the one that is shown.
 def _unplaced_on_real(stack: Stack, backend: Backend) -> str | None:  # noqa: C901
+    if not backend.is_the_users and (reason := lacking(stack.systems, emulated_nodes=False)):
+        return reason
     if stack.kubelet.faults:
         return f"stack.kubelet.faults: needs emulated kubelets, those of --cluster {backend.name} are real"
     for yours in stack.replace.values():
@@ -231,7 +238,8 @@ async def demand(scenario: Scenario, cluster: Cluster) -> None:
 
     Raises CapabilityError with the first that cannot be had.
     """
-    reason = foreseen(scenario, cluster=cluster.name, time=cluster.time, dialect=cluster.dialect)
+    speed = cluster.pace.speed
+    reason = foreseen(scenario, cluster=cluster.name, time=cluster.time, dialect=cluster.dialect, speed=speed)
     if reason is not None:
         raise CapabilityError(reason)
     for feature in scenario.requires.features:

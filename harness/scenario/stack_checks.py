@@ -8,11 +8,13 @@ from mews.emulator.hardware.inventory import Hardware
 from mews.harness.scenario.facility import facility_of
 from mews.harness.scenario.loaded_replacements import LoadedReplacements
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.unscaled import seconds_of
+from mews.names import must_be
 from mews.systems import registry
 
 
 def check_stack(scenario: Scenario, hardware: Hardware) -> None:
-    """Configure every system and load every replacement, as the run will.
+    """Configure every system and load every replacement, as the run will; look for the times that it depends on.
 
     Raises ScenarioError.
     """
@@ -26,6 +28,10 @@ def check_stack(scenario: Scenario, hardware: Hardware) -> None:
             default = next((f" ({name}: null)" for name in (one, other) if name in registry.DEFAULT), "")
             reason = f"only one system may {min(both)}: remove {one} or {other}{default}"
             raise scenario.refusal(("stack", other), _given(scenario, other), reason)
+    known = seconds_of(scenario.stack)
+    for number, key in enumerate(scenario.requires.unscaled):
+        if key not in known:
+            raise scenario.refusal(("requires", "unscaled", number), key, must_be(key, known))
     if scenario.stack.replace:
         LoadedReplacements(scenario).check()
 

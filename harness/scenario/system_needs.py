@@ -39,6 +39,13 @@ def release_with_needs(
     return cluster_release(release, {**needed_gates, **gates}, {**needed_versions, **served})
 
 
+def needed_features(systems: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the feature gates and the API versions (``GROUP/VERSION``) that these systems need switched on."""
+    needs = _needs(systems).values()
+    gates = {gate for each in needs for gate in each.gates}
+    return tuple(sorted(gates)), tuple(sorted({version for each in needs for version in each.served}))
+
+
 def programs_of(systems: Mapping[str, Any]) -> dict[str, str]:
     """Component -> its system, of the components that are programs of others and run with these options."""
     return {
@@ -49,9 +56,9 @@ def programs_of(systems: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def lacking(systems: Mapping[str, Any]) -> str:
+def lacking(systems: Mapping[str, Any], *, emulated_nodes: bool = True) -> str:
     """Return why a program of one of them cannot run on this machine, one line; "" where all of them can."""
-    found = ((name, registry.system(name).lacking(options)) for name, options in systems.items())
+    found = ((name, registry.system(name).lacking(options, emulated_nodes)) for name, options in systems.items())
     return next((f"stack.{name}: {reason}" for name, reason in found if reason), "")
 
 

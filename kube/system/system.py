@@ -125,7 +125,8 @@ class System(Struct, Generic[OptionsT, ConfigT], frozen=True):
     ``objects(configuration)`` are applied after the kinds, with the placeholders of ``ForeignProgram`` filled in, and
     ``{ca-text}``, ``{user:DIALECT}``, ``{password:DIALECT}``. ``provider_ids(configuration)``: node -> the providerID
     with which its kubelet registers it. ``needs``: what its Kubernetes must have; the stack switches it on.
-    ``lacking(options)``: why its programs cannot run on this machine, one line, "" where they can.
+    ``lacking(options, emulated_nodes)``: why its programs cannot run on this machine, or in pods of real nodes, one
+    line, "" where they can.
 
     ``deployment`` is what a real cluster needs of it; None where none can run it. ``judging``, ``measuring`` and
     ``studies`` are about runs of it.
@@ -157,7 +158,7 @@ class System(Struct, Generic[OptionsT, ConfigT], frozen=True):
     objects: Callable[[ConfigT], Sequence[Object]] = lambda configuration: ()
     provider_ids: Callable[[ConfigT], Mapping[str, str]] = lambda configuration: {}
     needs: KubernetesNeeds | None = None
-    lacking: Callable[[OptionsT], str] = lambda options: ""
+    lacking: Callable[[OptionsT, bool], str] = lambda options, emulated_nodes: ""
     deployment: SystemDeployment | None = None
     judging: SystemJudging[OptionsT, ConfigT] = SystemJudging()
     measuring: SystemMeasuring[ConfigT] = SystemMeasuring()

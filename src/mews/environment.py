@@ -45,6 +45,7 @@ GIVEN: Mapping[str, str] = MappingProxyType(
         "MEWS_API": "for scripts of a scenario: the address of the API server",
         "MEWS_CLUSTER": "for scripts of a scenario: the backend that it runs on, as `--cluster` names it",
         "MEWS_CONTEXT": "for scripts of a scenario: the context in the kubeconfig, where it has more than one",
+        "MEWS_DRIVER_ROOT": "for CoHDI's driver pods on kind: the driver root of their host",
         "MEWS_HOSTS": "for processes of pods: a file with the addresses of names in the cluster",
         "MEWS_HOST_ROOT": "for programs on a node: the folder with its sys, proc and dev",
         "MEWS_INSTANCE": "marks the processes of a `mews up`, by which `mews down` knows them",

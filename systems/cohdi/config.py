@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -28,7 +28,9 @@ class CohdiConfig(Struct, frozen=True):
     """``programs``: the folder that they lie in. ``chassis``: whose fabric manager they speak to; ``models``: of the
     GPUs in it; ``tenant``: whose it is. ``machines``: node -> the UUID by which the fabric manager knows it.
     ``operator``: the dialect that the operator speaks; with ``cdim``, it takes every GPU for the one with the UUID
-    ``provisional_gpu``. Times are real seconds."""
+    ``provisional_gpu``. Times are real seconds. ``gpu_driver``: what the DRA driver of a real node reads, as
+    ``python -m mews.systems.dra`` has it. ``node_files``: the folder of a real node with its host's files, and
+    ``driver_root`` the driver root in it; "" for emulated nodes, which show it where a GPU operator does."""
 
     programs: str = ""
     chassis: str = ""
@@ -40,3 +42,6 @@ class CohdiConfig(Struct, frozen=True):
     scan_s: int = 5
     no_removal_s: int = 20
     no_allocation_s: int = 10
+    gpu_driver: Mapping[str, Any] = field(default_factory=dict)
+    node_files: str = ""
+    driver_root: str = ""

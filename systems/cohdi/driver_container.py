@@ -1,7 +1,8 @@
 """Plays the container in which a GPU operator runs NVIDIA's driver: ``python -m mews.systems.cohdi.driver_container``.
 
-The kubelet starts it in a user and a mount namespace of its own, with the node's driver root at ``/run/mews/driver``
-and empty folders at ``/run/mews/kept`` and ``/run/nvidia/driver``.
+The kubelet starts it in a mount namespace of its own (and a user namespace, where nodes are emulated), with the node's
+driver root at ``/run/mews/driver``, or where ``MEWS_DRIVER_ROOT`` says, and empty folders at ``/run/mews/kept`` and
+``/run/nvidia/driver``.
 Commands that are executed in the container find there what they find on a node::
 
     /usr/bin/nvidia-smi             that of the node, with its library
@@ -23,8 +24,9 @@ import sys
 import threading
 from pathlib import Path
 
-ROOT = Path("/run/mews/driver")
-"""Where the pod mounts the node's driver root."""
+ROOT, ELSEWHERE = Path("/run/mews/driver"), "MEWS_DRIVER_ROOT"
+"""Where the pod mounts the node's driver root, and the variable that names another place."""
+_BEGUN_S = 60.0
 _KEPT = Path("/run/mews/kept")
 _CHROOT = Path("/run/nvidia/driver")
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
@@ -36,10 +38,11 @@ def main() -> int:
     """Lay the container out, then follow the device nodes until SIGTERM; 1 where something cannot be mounted."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    if not ROOT.is_dir():
-        sys.stderr.write(f"{ROOT}: not there: needs a mount namespace and the node's driver root\n")
+    root = Path(os.environ.get(ELSEWHERE) or ROOT)
+    if not is_there(root, ended):
+        sys.stderr.write(f"{root}: not there: needs a mount namespace and the node's driver root\n")
         return 1
-    node = ROOT.resolve()
+    node = root.resolve()
     try:
         _lay_out(node)
     except OSError as error:
@@ -49,6 +52,17 @@ def main() -> int:
     while not ended.wait(_FOLLOW_S):
         nodes.follow()
     return 0
+
+
+def is_there(root: Path, ended: threading.Event) -> bool:
+    """Return whether all of it is there, or comes within a minute: on a real node it may still be made."""
+    parts = [root / each for each in ("usr/bin/nvidia-smi", "dev", "sys", "proc/driver/nvidia")]
+    for _ in range(int(_BEGUN_S / _FOLLOW_S) if ELSEWHERE in os.environ else 1):
+        if all(part.exists() for part in parts):
+            return True
+        if ended.wait(_FOLLOW_S):
+            break
+    return False
 
 
 def _lay_out(node: Path) -> None:
@@ -81,7 +95,7 @@ def _place_program(node: Path) -> None:
 def _replace_by_links(folder: Path) -> None:
     """Make the folder one in memory with a link to each of its entries: then entries can be added and removed."""
     kept = _KEPT / str(folder).strip("/").replace("/", "-")
-    kept.mkdir()
+    kept.mkdir(exist_ok=True)  # of a container that has ended in this pod
     _mount(str(folder), str(kept), None, _BIND | _RECURSIVE)
     _mount("none", str(folder), "tmpfs", 0)
     for name in sorted(os.listdir(kept)):

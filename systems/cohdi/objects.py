@@ -17,6 +17,7 @@ from mews.systems.cohdi.config import (
     OPERATOR_NAMESPACE,
     CohdiConfig,
 )
+from mews.systems.cohdi.driver_container import ELSEWHERE
 from mews.yaml_text import written_yaml
 
 DRIVER_IMAGE = "mews/nvidia-driver"
@@ -38,7 +39,7 @@ def objects(config: CohdiConfig) -> Sequence[Object]:
         _secret("composable-dra-secret", DRA_NAMESPACE, {"realm": "CDI_DRA", "certificate": "{ca-text}"}),
         _secret("credentials", OPERATOR_NAMESPACE, {"realm": "CDI"}),
         _object("nvidia.com/v1", "ClusterPolicy", "cluster-policy", spec={"driver": {"enabled": True}}),
-        _driver_pods(),
+        _driver_pods(config),
         _device_class(),
     ]
 
@@ -80,19 +81,21 @@ def _device_class() -> Object:
     return _object("resource.k8s.io/v1", "DeviceClass", DRIVER, spec={"selectors": selectors})
 
 
-def _driver_pods() -> Object:
-    """CRO finds the pods by this label, on any node, and runs nvidia-smi and a shell in their first container."""
+def _driver_pods(config: CohdiConfig) -> Object:
+    """CRO finds the pods by this label, on any node, and runs nvidia-smi and a shell in their first container. On real
+    nodes they see the folder with the host's files, where it lies: there are links in it."""
     labels = {"app": "nvidia-driver-daemonset", "app.kubernetes.io/component": "nvidia-driver"}
     container = {
         "name": "nvidia-driver-ctr",
         "image": DRIVER_IMAGE,
         "securityContext": {"privileged": True},
+        **({"env": [{"name": ELSEWHERE, "value": config.driver_root}]} if config.driver_root else {}),
         "readinessProbe": {
             "exec": {"command": ["test", "-e", "/run/nvidia/driver/usr/bin/nvidia-smi"]},
             "periodSeconds": 1,
         },
         "volumeMounts": [
-            {"name": "driver", "mountPath": "/run/mews/driver"},
+            {"name": "driver", "mountPath": config.node_files or "/run/mews/driver"},
             {"name": "kept", "mountPath": "/run/mews/kept"},
             {"name": "chroot", "mountPath": "/run/nvidia/driver"},
         ],
@@ -105,15 +108,29 @@ def _driver_pods() -> Object:
                 "tolerations": [{"operator": "Exists"}],
                 "terminationGracePeriodSeconds": 1,
                 "volumes": [
-                    {"name": "driver", "hostPath": {"path": "/run/nvidia/driver", "type": "Directory"}},
+                    {"name": "driver", "hostPath": _driver_files(config)},
                     {"name": "kept", "emptyDir": {}},
                     {"name": "chroot", "emptyDir": {}},
                 ],
                 "containers": [container],
+                **_chosen_nodes(config),
             },
         },
     }
     return _object("apps/v1", "DaemonSet", "nvidia-driver-daemonset", GPU_NAMESPACE, spec=spec)
+
+
+def _driver_files(config: CohdiConfig) -> Object:
+    return {"path": config.node_files or "/run/nvidia/driver", "type": "Directory"}
+
+
+def _chosen_nodes(config: CohdiConfig) -> Object:
+    """Return the nodes of hosts, by their names: a real cluster has others, too."""
+    if not config.node_files:
+        return {}
+    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(config.machines)}
+    needed = {"nodeSelectorTerms": [{"matchExpressions": [there]}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": needed}}}
 
 
 def _object(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:

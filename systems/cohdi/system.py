@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec import to_builtins
 
 from mews.kube.api.objects import Object
+from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
+from mews.kube.dra.driver_deployment import driver_deployment
+from mews.kube.dra.gpus import DRIVER
+from mews.kube.system.deployment import ComponentDeployment, SystemDeployment, rule
 from mews.kube.system.facility import Facility
 from mews.kube.system.foreign import KubernetesNeeds, only_as_program
 from mews.kube.system.ports import Ports
@@ -53,8 +58,21 @@ def configure(options: CohdiOptions, facility: Facility) -> CohdiConfig:
         tenant=chassis.tenant,
         models=chassis.models,
         machines={node.name: node.machine for node in facility.nodes},
+        **_on_real_nodes(facility),
         **given,
     )
+
+
+def _on_real_nodes(facility: Facility) -> Mapping[str, Any]:
+    """Return where what stands for their driver lies there; nothing for emulated nodes."""
+    if not facility.nvml:
+        return {}
+    extras = to_builtins(facility.extras)
+    return {
+        "gpu_driver": {"nodes": [node.name for node in facility.nodes], "nvml": facility.nvml, **extras},
+        "node_files": str(PurePosixPath(facility.host_files).parents[1]),
+        "driver_root": str(PurePosixPath(facility.nvml).parent / "root"),
+    }
 
 
 def _gpu_driver(ports: Ports, config: CohdiConfig) -> Runnable:
@@ -93,8 +111,8 @@ def _provider_ids(config: CohdiConfig) -> Mapping[str, str]:
 
 
 def _document(config: CohdiConfig) -> Mapping[str, Any]:
-    document: Mapping[str, Any] = to_builtins(config)
-    return document
+    """Return what the DRA driver reads: the programs are told all by flags, variables and objects."""
+    return config.gpu_driver
 
 
 def _watched() -> Sequence[Watched]:
@@ -114,7 +132,13 @@ def _images() -> Mapping[str, Mapping[str, Any]]:
     from mews.systems.cohdi.objects import DRIVER_IMAGE
 
     process = ["env", "PYTHONPATH={packages}", "{python}", "-m", "mews.systems.cohdi.driver_container"]
-    return {DRIVER_IMAGE: {"process": process}}
+    return {DRIVER_IMAGE: {"process": process, "image": "{components}"}}
+
+
+_FOLDERS = (f"/var/lib/kubelet/plugins/{DRIVER}", "/var/lib/kubelet/plugins_registry", "/var/run/cdi")
+_DRIVER = driver_deployment("mews.systems.dra", _FOLDERS)
+_PROGRAM = ComponentDeployment((), everywhere=(rule("*", ["*"], ["*"]),))
+"""What each program may do on its own is nothing that is tested: it acts as an administrator."""
 
 
 SYSTEM: System[CohdiOptions, CohdiConfig] = System(
@@ -124,10 +148,12 @@ SYSTEM: System[CohdiOptions, CohdiConfig] = System(
     options=CohdiOptions,
     configure=configure,
     components=(
-        Component("gpu-dra-driver", _gpu_driver, nodes=_nodes),
-        Component("composable-dra-driver", only_as_program, program=composable_dra_driver),
-        Component("composable-resource-operator", only_as_program, program=composable_resource_operator),
-        Component("dynamic-device-scaler", only_as_program, program=dynamic_device_scaler),
+        Component("gpu-dra-driver", _gpu_driver, nodes=_nodes, deployment=_DRIVER),
+        Component("composable-dra-driver", only_as_program, program=composable_dra_driver, deployment=_PROGRAM),
+        Component(
+            "composable-resource-operator", only_as_program, program=composable_resource_operator, deployment=_PROGRAM
+        ),
+        Component("dynamic-device-scaler", only_as_program, program=dynamic_device_scaler, deployment=_PROGRAM),
     ),
     title="CoHDI",
     document=_document,
@@ -138,5 +164,13 @@ SYSTEM: System[CohdiOptions, CohdiConfig] = System(
     provider_ids=_provider_ids,
     needs=_NEEDS,
     lacking=lacking,
+    deployment=SystemDeployment(
+        config_map="cohdi-config",
+        config_path="/etc/cohdi/config.yaml",
+        owner="gpu-dra-driver",
+        swept=lambda: (RESOURCE_SLICES,),
+        exclusive="its programs act as administrators, and need feature gates and provider IDs: use --cluster kind",
+        by_claims=True,
+    ),
 )
 """What the harness knows of it."""

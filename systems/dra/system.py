@@ -9,8 +9,9 @@ from msgspec import to_builtins
 
 from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
+from mews.kube.dra.driver_deployment import driver_deployment
 from mews.kube.dra.gpus import DRIVER
-from mews.kube.system.deployment import CONFIG, ON_NODE, RECORDS, ComponentDeployment, SystemDeployment, rule
+from mews.kube.system.deployment import SystemDeployment
 from mews.kube.system.facility import Facility
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import SERVE_GPU_CLAIMS, Component, System, Watched
@@ -55,19 +56,7 @@ def _watched() -> Sequence[Watched]:
     return (Watched(RESOURCE_CLAIMS, claim_news),)
 
 
-_DEPLOYMENT = ComponentDeployment(
-    ("-m", "mews.systems.dra", "--config", CONFIG, "--records", RECORDS),
-    everywhere=(
-        rule("resource.k8s.io", ["resourceslices"], ["list", "watch", "create", "update", "delete"]),
-        rule("resource.k8s.io", ["resourceclaims"], ["get"]),
-        rule("", ["nodes"], ["get"]),  # which owns its slice
-    ),
-    security=ON_NODE,
-    kubelet_folders=True,
-    host_files=True,
-    node_folders=(f"{PLUGINS}/{DRIVER}", REGISTRY, CDI),
-    registers=False,
-)
+_DEPLOYMENT = driver_deployment("mews.systems.dra", (f"{PLUGINS}/{DRIVER}", REGISTRY, CDI))
 
 SYSTEM: System[DraOptions, DraConfig] = System(
     name="dra",

@@ -30,21 +30,26 @@ def _cluster_of(session: ClusterSession) -> KindCluster:
 async def open_cluster(request: ClusterRequest) -> ReachableCluster:
     """Return a running cluster for that request."""
     from mews.harness.clusters.kind.admin import KindAdmin
+    from mews.harness.clusters.kind.needs import features_of, program_files
     from mews.harness.clusters.real.opening import open_real
     from mews.harness.clusters.real.replacements import replacement_deployment
     from mews.harness.scenario.hardware import hardware_of
 
-    session, scenario = request.needed_session(), request.scenario
-    cluster, cpus = _cluster_of(session), {host.name: host.cpus for host in hardware_of(scenario).hosts}
+    session, scenario, hardware = request.needed_session(), request.scenario, hardware_of(request.scenario)
+    cluster, cpus = _cluster_of(session), {host.name: host.cpus for host in hardware.hosts}
+    features, programs = features_of(scenario, hardware), program_files(scenario, hardware)
     replaced = replacement_deployment(scenario, {host: host for host in cpus})
     try:
-        target = await asyncio.to_thread(cluster.target, list(cpus), cpus)
+        target = await asyncio.to_thread(cluster.target, list(cpus), cpus, features)
         known = await asyncio.to_thread(cluster.bring, replaced.images)
+        identities = await asyncio.to_thread(cluster.bring_programs, programs)
     except asyncio.CancelledError:
         cluster.interrupt()
         raise
     admin, replaced = KindAdmin(cluster, target), replaced.with_images(known)
-    return await open_real(scenario, admin, request.begin(), notify=session.notify, replacements=replaced)
+    return await open_real(
+        scenario, admin, request.begin(), notify=session.notify, replacements=replaced, identities=identities
+    )
 
 
 BACKEND = Backend(

@@ -7,12 +7,14 @@ to keep it, leaves one without a living owner, which the next run adopts and ``m
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from mews.harness.clusters.kind.features import PLAIN, ClusterFeatures, kind_config
 from mews.harness.clusters.kind.image.build import component_image
 from mews.harness.clusters.kind.processors import ask_nothing_of_nodes, give_processors, processors_of
 from mews.harness.clusters.kind.tools import NODE_IMAGE, call, needed
@@ -27,15 +29,13 @@ from mews.harness.leftovers import (
     kept_kind_clusters,
     kind_state,
 )
+from mews.harness.manifests.foreign import PROGRAMS_FOLDER
 from mews.own_files import write_own
-from mews.yaml_text import written_yaml
 
 Notify = Callable[[str], None]
 
 _CREATE_S = 600.0
 _INOTIFY = "no inotify instances are left: delete other kind clusters, or raise fs.inotify.max_user_instances"
-_STATUS_S = "1s"
-"""How often kubelets look whether their node's status changed; their default is 10 s."""
 
 
 class KindCluster:
@@ -51,6 +51,8 @@ class KindCluster:
         self._brought: dict[str, str] = {}
         self._image: str | None = None
         self._cpus: dict[str, int] = {}
+        self._features = PLAIN
+        self._programs: dict[str, str] = {}
         self._whole = False
         self._interrupted = False
 
@@ -70,8 +72,14 @@ class KindCluster:
         """The Docker container with the control plane."""
         return f"{self._name}-control-plane"
 
-    def target(self, hosts: Sequence[str], cpus: Mapping[str, int] = MappingProxyType({})) -> DeploymentTarget:
-        """Return the cluster with at least these hosts, with so many processors (those of this machine), and our image.
+    def target(
+        self,
+        hosts: Sequence[str],
+        cpus: Mapping[str, int] = MappingProxyType({}),
+        features: ClusterFeatures = PLAIN,
+    ) -> DeploymentTarget:
+        """Return the cluster with at least these hosts, with so many processors (those of this machine), with those
+        features and no others, and our image.
 
         Raises RequirementError for what this machine does not have.
         """
@@ -82,8 +90,11 @@ class KindCluster:
         if self._owned is not None and not set(hosts) <= set(self._hosts):
             self._notify(f"the cluster has the hosts {', '.join(self._hosts)}: a new one is needed")
             self._delete()
+        if self._owned is not None and self._features != features:
+            self._notify(f"the cluster has {self._features}: a new one is needed")
+            self._delete()
         if self._owned is None:
-            self._create(hosts)
+            self._create(hosts, features)
         if self._image is None:
             self._notify("building the component image")
             assert self._owned is not None
@@ -112,6 +123,24 @@ class KindCluster:
                 self._load(image)
                 self._brought[image] = identity
                 self._note()
+        return known
+
+    def bring_programs(self, files: Mapping[str, Path]) -> dict[str, str]:
+        """Put these files into a folder of the control plane's node; name -> what tells its content from others.
+
+        Raises RequirementError.
+        """
+        known = {name: _digest(file) for name, file in files.items()}
+        node = self.control_plane
+        for name, identity in known.items():
+            self._check()
+            if self._programs.get(name) != identity:
+                self._notify(f"copying {name} into {node}")
+                there = f"{PROGRAMS_FOLDER}/{name}"
+                call(["docker", "exec", node, "mkdir", "-p", PROGRAMS_FOLDER])
+                call(["docker", "cp", "--follow-link", str(files[name]), f"{node}:{there}"])
+                call(["docker", "exec", node, "chmod", "755", there])  # a pod's user is another one
+                self._programs[name] = identity
         return known
 
     def interrupt(self) -> None:
@@ -143,16 +172,17 @@ class KindCluster:
             self._loaded = str(known.get("image") or "")
             self._cpus = processors_of(self.control_plane)
             self._brought = dict(known.get("brought") or {})
+            self._features, self._programs = ClusterFeatures.read(known.get("features")), {}
             self._notify(f"using the kind cluster {name} again")
             return
 
-    def _create(self, hosts: Sequence[str]) -> None:
+    def _create(self, hosts: Sequence[str], features: ClusterFeatures) -> None:
         self._name, self._hosts, self._loaded, self._whole = _free_name(), tuple(hosts), "", False
-        self._brought = {}
+        self._brought, self._features, self._programs = {}, features, {}
         self._owned = RuntimeFolder.below(kind_state(), self._name)
         self._note()
         config = self._owned.folder / "kind.yaml"
-        write_own(config, kind_config(hosts))
+        write_own(config, kind_config(hosts, features))
         self._notify(f"creating the kind cluster {self._name}: a control plane and {len(hosts)} workers")
         argv = ["kind", "create", "cluster", "--name", self._name, "--config", str(config)]
         argv += ["--kubeconfig", str(self.kubeconfig), "--wait", "180s"]
@@ -160,6 +190,7 @@ class KindCluster:
         try:
             self._call_kind([*argv, *(["--image", image] if image else [])])
             self._check_nodes()
+            self._check_provider_ids()
             ask_nothing_of_nodes(self.control_plane)
         except BaseException as error:
             try:
@@ -194,6 +225,15 @@ class KindCluster:
                 why = _INOTIFY if "too many open files" in output else " / ".join(output.splitlines()[-3:])
                 raise RequirementError(f"--cluster kind: the kubelet of {host} did not start: {why}") from error
 
+    def _check_provider_ids(self) -> None:
+        """kind names its own in the very flags that its file may name others in."""
+        get = ("kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "get", "-o", "jsonpath={.spec.providerID}")
+        for host, wanted in self._features.provider_ids.items():
+            found = call(["docker", "exec", self.control_plane, *get, f"node/{host}"]).strip()
+            if found != wanted:
+                why = f"has the provider ID {found!r}, not {wanted!r}: this kind names its own"
+                raise RequirementError(f"--cluster kind: node {host} {why}")
+
     def _equip(self, cpus: Mapping[str, int]) -> None:
         missing = {host: count for host, count in cpus.items() if self._cpus.get(host) != count}
         if missing:
@@ -209,8 +249,8 @@ class KindCluster:
 
     def _note(self) -> None:
         assert self._owned is not None
-        known = {"name": self._name, "hosts": self._hosts, "image": self._loaded, "whole": self._whole}
-        known["brought"] = self._brought
+        known: dict[str, object] = {"name": self._name, "hosts": self._hosts, "image": self._loaded}
+        known |= {"whole": self._whole, "brought": self._brought, "features": self._features.written()}
         write_own(self._owned.folder / KIND_FILE, json.dumps(known))
 
     def _delete(self) -> None:
@@ -248,25 +288,16 @@ def _free_name() -> str:
     return name
 
 
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RequirementError(f"{file}: cannot be read: {error.strerror}") from error
+
+
 def image_identity(image: str) -> str | None:
     """Return what Docker here calls that image's content; None for one that it does not know."""
     try:
         return call(["docker", "image", "inspect", "--format", "{{.Id}}", image]).strip()
     except RequirementError:
         return None
-
-
-def kind_config(hosts: Sequence[str]) -> str:
-    """kind's own file: nodes bear the hosts' names."""
-    status = {"kind": "KubeletConfiguration", "nodeStatusUpdateFrequency": _STATUS_S, "nodeStatusReportFrequency": "5m"}
-    nodes: list[dict[str, object]] = [{"role": "control-plane"}]
-    for host in hosts:
-        named = {"kind": "JoinConfiguration", "nodeRegistration": {"name": host}}
-        nodes.append({"role": "worker", "kubeadmConfigPatches": [written_yaml(named)]})
-    config = {
-        "kind": "Cluster",
-        "apiVersion": "kind.x-k8s.io/v1alpha4",
-        "kubeadmConfigPatches": [written_yaml(status)],
-        "nodes": nodes,
-    }
-    return written_yaml(config)

@@ -19,6 +19,7 @@ from mews.harness.clusters.real.chassis import PodChassis, PodHardware
 from mews.harness.clusters.real.component_pods import ComponentPods
 from mews.harness.clusters.real.component_switches import ComponentSwitches
 from mews.harness.clusters.real.extenders import addressed_extenders
+from mews.harness.clusters.real.first_objects import make_first_objects
 from mews.harness.clusters.real.following import LogFollower, logs_records
 from mews.harness.clusters.real.hidden_nodes import HiddenNodes
 from mews.harness.clusters.real.hosts import PodHosts
@@ -187,6 +188,7 @@ class RealCluster(IdlePart):
         stack = self._stack = dataclasses.replace(
             self._stack, token=token, certificate=chassis, service_certificate=served
         )
+        await make_first_objects(self._admin, self._rollout, self._fit, stack, self._reset.made)
         objects = manifests(stack)
         last = [obj for obj in objects if is_deployed_last(stack, obj)]
         await self._rollout.apply([obj for obj in objects if obj not in last])

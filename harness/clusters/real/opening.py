@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mews.certificates import make_certificates
@@ -21,6 +22,7 @@ from mews.harness.clusters.real.rollout import Notify
 from mews.harness.clusters.real.systems import check_exclusive, installed_systems, namespaces_of, placed_facility
 from mews.harness.clusters.real.target import DeploymentTarget
 from mews.harness.manifests.chassis import host_name
+from mews.harness.manifests.foreign import foreign_programs
 from mews.harness.manifests.replacement_objects import manifest_objects
 from mews.harness.manifests.services import service_host
 from mews.harness.manifests.spec import ServerCertificate, StackSpec
@@ -42,9 +44,10 @@ def stack_spec(
     token: str,
     speed: float = 1.0,
     replacements: ReplacementDeployment | None = None,
+    identities: Mapping[str, str] = MappingProxyType({}),
 ) -> StackSpec:
     """Return what is deployed for a scenario in a place. ``replacements`` is what the scenario puts in the place of
-    ours.
+    ours, ``identities`` tell programs of others by their file names from earlier ones.
 
     Raises ScenarioError for options that a system does not have, RequirementError for a system that cannot be deployed.
     """
@@ -64,7 +67,9 @@ def stack_spec(
         certificate=_certificate(target.namespace),
         service_certificate=_service_certificate(target.namespace),
     )
-    return spec if replacements is None else replacements.into(spec)
+    whole = spec if replacements is None else replacements.into(spec)
+    theirs = foreign_programs(whole, identities)
+    return replace(whole, programs={**whole.programs, **theirs}) if theirs else whole
 
 
 def _certificate(namespace: str) -> ServerCertificate:
@@ -86,9 +91,16 @@ def _service_certificate(namespace: str) -> ServerCertificate:
 
 
 async def open_real(
-    scenario: Scenario, admin: ClusterAdmin, run: RunContext, *, notify: Notify, replacements: ReplacementDeployment
+    scenario: Scenario,
+    admin: ClusterAdmin,
+    run: RunContext,
+    *,
+    notify: Notify,
+    replacements: ReplacementDeployment,
+    identities: Mapping[str, str] = MappingProxyType({}),
 ) -> RealCluster:
-    """Return a running cluster for the scenario, with its ``replacements``; close it.
+    """Return a running cluster for the scenario, with its ``replacements``; close it. ``identities``: see
+    ``stack_spec``.
 
     Raises ScenarioError for hardware or options that cannot be read, RequirementError for what the cluster does not let
     us do.
@@ -105,6 +117,7 @@ async def open_real(
         token=token,
         speed=run.speed,
         replacements=replacements,
+        identities=identities,
     )
     if admin.target.namespaces:
         check_exclusive(spec)

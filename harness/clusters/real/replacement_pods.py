@@ -61,7 +61,7 @@ class ReplacementPods:
         self._view = view
         self._journal = journal
         self._hosts = hosts
-        self._names = {name: name for name in stack.programs} | {
+        self._names = {name: name for name in stack.programs if not stack.runs_foreign(name)} | {
             extender_name(number): f"extender/{number + 1}"
             for number, extender in enumerate(stack.extenders)
             if extender is not None

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from mews.harness.cli import exit_code
-from mews.harness.clusters.kind.cluster import KindCluster, kind_config
+from mews.harness.clusters.kind.cluster import KindCluster
+from mews.harness.clusters.kind.features import ClusterFeatures, kind_config
 from mews.harness.clusters.kind.image import build
 from mews.harness.errors import RequirementError
 from mews.harness.leftovers import RuntimeFolder, born, kept_kind_clusters, sweep_kind
@@ -346,6 +347,63 @@ def test_nodes_bear_the_names_of_hosts():
     assert [node["role"] for node in config["nodes"]] == ["control-plane", "worker", "worker"]
     assert names == ["host-1", "gpu-7"]
     assert json.dumps(config)
+
+
+FEATURES = ClusterFeatures(("DRADeviceTaints",), ("resource.k8s.io/v1alpha3",), {"host-1": "fsas-cdi://m-1"})
+OWN_PROVIDER = (
+    'case "$*" in *providerID*host-1) printf "fsas-cdi://m-1";; *providerID*) printf "kind://docker/a";; esac'
+)
+
+
+def test_gates_api_versions_and_provider_ids_stand_in_kinds_own_file():
+    plain, config = yaml.safe_load(kind_config(["host-1"])), yaml.safe_load(kind_config(["host-1", "host-2"], FEATURES))
+    assert "featureGates" not in plain and "runtimeConfig" not in plain
+    assert config["featureGates"] == {"DRADeviceTaints": True}
+    assert config["runtimeConfig"] == {"resource.k8s.io/v1alpha3": "true"}
+    first, second = (
+        yaml.safe_load(each["kubeadmConfigPatches"][0])["nodeRegistration"] for each in config["nodes"][1:]
+    )
+    assert first == {"name": "host-1", "kubeletExtraArgs": {"provider-id": "fsas-cdi://m-1"}}
+    assert second == {"name": "host-2"}
+
+
+def test_a_cluster_with_other_features_is_made_anew_and_one_with_the_same_is_used_again(asked, tmp_path):
+    (tmp_path / "bin" / "docker").write_text(DOCKER + OWN_PROVIDER)
+    first = KindCluster(keep=True)
+    first.target(["host-1"])
+    first.target(["host-1"], features=FEATURES)
+    first.close()
+    assert asked("kind create cluster") == 2
+    again = KindCluster()
+    again.target(["host-1"], features=FEATURES)
+    assert asked("kind create cluster") == 2
+    again.target(["host-1"])
+    assert asked("kind create cluster") == 3
+    again.close()
+
+
+def test_a_node_that_keeps_kinds_own_provider_id_ends_the_creation(asked, tmp_path):
+    (tmp_path / "bin" / "docker").write_text(DOCKER + OWN_PROVIDER)
+    strange = ClusterFeatures(provider_ids={"host-2": "fsas-cdi://m-2"})
+    with pytest.raises(RequirementError, match=r"node host-2 has the provider ID 'kind://docker/a', not 'fsas-cdi://m"):
+        KindCluster().target(["host-1", "host-2"], features=strange)
+    assert clusters(tmp_path) == []
+
+
+def test_programs_are_copied_to_the_control_plane_once_until_they_change(asked, tmp_path):
+    program = tmp_path / "cdd"
+    program.write_text("one")
+    cluster = KindCluster()
+    cluster.target(["host-1"])
+    first = cluster.bring_programs({"cdd": program})
+    assert cluster.bring_programs({"cdd": program}) == first
+    assert (asked("docker cp --follow-link"), asked("chmod 755 /opt/mews/programs/cdd")) == (1, 1)
+    program.write_text("two")
+    assert cluster.bring_programs({"cdd": program}) != first
+    assert asked("docker cp --follow-link") == 2
+    with pytest.raises(RequirementError, match="gone: cannot be read: No such file"):
+        cluster.bring_programs({"gone": tmp_path / "gone"})
+    cluster.close()
 
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"

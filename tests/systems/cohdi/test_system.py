@@ -71,6 +71,7 @@ def test_each_thing_that_keeps_the_programs_from_starting_is_told(tmp_path, monk
     assert lacking(CohdiOptions()) == ""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert lacking(CohdiOptions()).startswith("needs root")
+    assert lacking(CohdiOptions(), emulated_nodes=False) == ""
     (tmp_path / "dds-manager").chmod(0o600)
     assert lacking(CohdiOptions()).endswith("dds-manager: cannot be executed")
     assert "/elsewhere/cdd" in lacking(CohdiOptions(programs="/elsewhere"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mews.systems.pooldra.config import PoolDraConfig
 from mews.systems.pooldra.experiment import schedulers
-from mews.systems.pooldra.experiment.world import HAND_OVERS
+from mews.systems.pooldra.experiment.world import HAND_OVERS, scenario
 
 
 def run(way: str, program: str, **changes: Any) -> dict[str, Any]:
@@ -21,6 +22,17 @@ def test_both_schedulers_get_the_same_worlds_in_wall_clock_time() -> None:
     for ours, theirs in zip(tasks[::2], tasks[1::2], strict=True):
         assert (ours.scenario, ours.seed) == (theirs.scenario, theirs.seed)
         assert (ours.overrides, theirs.overrides) == ({}, {"stack.defaultScheduler.program": "kube-scheduler"})
+
+
+def test_drivers_look_sooner_than_a_gpu_must_be_shown_and_keep_the_pace_of_the_world() -> None:
+    """In wall-clock time no NVML tells them of a new GPU, and no speed divides their times."""
+    for task in schedulers.tasks(range(1, 2)):
+        pool = task.scenario["stack"]["pooldra"]
+        whole = scenario(pool["handOver"], schedulers.LOAD, with_faults=False, seed=1)["stack"]["pooldra"]
+        assert pool["pollS"] <= PoolDraConfig().appear_s / schedulers.SPEED
+        assert pool["poolPollS"] * schedulers.SPEED == whole["poolPollS"]
+        assert pool["keepS"] * schedulers.SPEED == PoolDraConfig().keep_s
+        assert pool["retryS"] * schedulers.SPEED == PoolDraConfig().retry_s
 
 
 def test_a_row_sums_the_runs_of_a_way_and_a_scheduler() -> None:

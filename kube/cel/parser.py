@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from mews.kube.cel.macros import expanded
@@ -63,6 +64,22 @@ def parse(source: str, *, bindings: bool = False) -> Node:
     return node
 
 
+def _begins(token: Token) -> bool:
+    """Return whether an expression may begin with that word."""
+    return (token.kind not in ("op", "end", "quoted") and token.text != "in") or token.text in _BEGINNINGS
+
+
+def _open_brackets(tokens: Sequence[Token]) -> list[str]:
+    """Return what closes the brackets that are open, the innermost last."""
+    found: list[str] = []
+    for token in tokens:
+        if token.kind == "op" and token.text in _CLOSED_BY:
+            found.append(_CLOSED_BY[token.text])
+        elif token.kind == "op" and found and token.text == found[-1]:
+            found.pop()
+    return found
+
+
 class _Parser:
     """Reads on after what ANTLR's default strategy mends: a word too many, or one that is missing. What cannot be
     mended ends it; upstream then looks for a place to go on from and may find more."""
@@ -87,10 +104,6 @@ class _Parser:
     def _is(self, *texts: str) -> bool:
         return self._next.text in texts and self._next.kind in ("op", "ident", "end")
 
-    def _begins(self, token: Token) -> bool:
-        """Return whether an expression may begin with that word."""
-        return (token.kind not in ("op", "end", "quoted") and token.text != "in") or token.text in _BEGINNINGS
-
     def _after(self) -> Token:
         return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
 
@@ -101,10 +114,10 @@ class _Parser:
 
     def _sync(self, wanted: str = _EXPRESSION, *others: str) -> None:
         """See to it that an expression begins here, or one of the other words comes."""
-        if self._begins(self._next) or self._is(*others):
+        if _begins(self._next) or self._is(*others):
             return
         after = self._after()
-        if self._next.kind != "end" and (self._begins(after) or after.text in others):
+        if self._next.kind != "end" and (_begins(after) or after.text in others):
             self._skip(wanted)
             return
         raise self._mismatched(wanted)
@@ -133,7 +146,7 @@ class _Parser:
         if self._next.kind != "end" and self._after().text == text:
             self._skip(f"'{text}'")
             return self._take()
-        if text == ":" and not self._begins(self._next):
+        if text == ":" and not _begins(self._next):
             raise self._mismatched("':'")
         if text in _CLOSERS and not self._may_follow():
             raise self._mismatched(f"'{text}'")
@@ -142,25 +155,15 @@ class _Parser:
 
     def _may_follow(self) -> bool:
         """Return whether the next word may stand behind a bracket that closes here."""
-        if self._begins(self._next):
+        if _begins(self._next):
             return self._next.text in ("-", "[", ".")
-        outside = self._open_brackets()[:-1]
+        outside = _open_brackets(self._tokens[: self._place])[:-1]
         if self._next.kind == "end":
             return not outside
         if self._next.text in _CLOSERS:
             return bool(outside) and outside[-1] == self._next.text
         is_choice = any(token.text == "?" for token in self._tokens[: self._place])
         return self._next.text not in (",", ":") or bool(outside) or (self._next.text == ":" and is_choice)
-
-    def _open_brackets(self) -> list[str]:
-        """Return what closes the brackets that are open, the innermost last."""
-        found: list[str] = []
-        for token in self._tokens[: self._place]:
-            if token.kind == "op" and token.text in _CLOSED_BY:
-                found.append(_CLOSED_BY[token.text])
-            elif token.kind == "op" and found and token.text == found[-1]:
-                found.pop()
-        return found
 
     def expression(self) -> Node:
         """``a ? b : c`` or what binds tighter."""
@@ -227,7 +230,7 @@ class _Parser:
             while self._is("-"):
                 self._take()
                 count += 1
-            if not self._begins(self._next):
+            if not _begins(self._next):
                 raise self._no_alternative(begin)
             node = self._member()
             return CallNode(first, "-_", None, [node]) if count % 2 else node
@@ -336,7 +339,7 @@ class _Parser:
     def _goes_on(self) -> bool:
         """Return whether a comma with something behind it comes; it is taken then."""
         after = self._after()
-        if not self._is(",") or not (self._begins(after) or after.text == "?"):
+        if not self._is(",") or not (_begins(after) or after.text == "?"):
             return False
         self._take()
         return True

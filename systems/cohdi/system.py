@@ -11,9 +11,9 @@ from msgspec import to_builtins
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
-from mews.kube.dra.driver_deployment import driver_deployment
 from mews.kube.dra.gpus import DRIVER
 from mews.kube.system.deployment import ComponentDeployment, SystemDeployment, rule
+from mews.kube.system.driver_deployment import driver_deployment
 from mews.kube.system.facility import Facility
 from mews.kube.system.foreign import KubernetesNeeds, only_as_program
 from mews.kube.system.ports import Ports

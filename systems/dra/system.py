@@ -9,9 +9,9 @@ from msgspec import to_builtins
 
 from mews.kube.api.resources import RESOURCE_SLICES
 from mews.kube.component import Runnable
-from mews.kube.dra.driver_deployment import driver_deployment
 from mews.kube.dra.gpus import DRIVER
 from mews.kube.system.deployment import SystemDeployment
+from mews.kube.system.driver_deployment import driver_deployment
 from mews.kube.system.facility import Facility
 from mews.kube.system.ports import Ports
 from mews.kube.system.system import SERVE_GPU_CLAIMS, Component, System, Watched

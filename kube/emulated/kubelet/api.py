@@ -118,9 +118,15 @@ class EmulatedKubeletApi:
         """Return what the node uses as a whole."""
         return self._containerd.node_usage()
 
-    async def summary(self, *, files: bool) -> Mapping[str, Any]:
+    async def summary(self, *, now: float, files: bool) -> Mapping[str, Any]:
         """Return node and pods as ``/stats/summary`` shows them, with ``files`` or CPU and memory alone."""
-        return await self._containerd.summary(self._spec, files=files)
+        from mews.kube.emulated.kubelet.summary import only_cpu_and_memory, summary
+
+        node, usages, volumes = self._containerd.node_usage(), self._containerd.usage(), self._containerd.volumes
+        if not files:
+            return only_cpu_and_memory(summary(self._spec, node, usages, {}, now=now))
+        held = {} if volumes is None else {uid_of(each.pod): await volumes.usage(each.pod) for each in usages}
+        return summary(self._spec, node, usages, held, now=now)
 
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:
         """(namespace, pod, container, uid, type, result) of probes -> how often (pkg/kubelet/prober)."""

@@ -19,7 +19,6 @@ from mews.kube.runtimehook.port import RunningEnvironment
 
 if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.images import Image
-    from mews.kube.emulated.kubelet.node import NodeSpec
     from mews.kube.emulated.kubelet.usage import UsageMeter
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
     from mews.kube.streaming.usage import ContainerUsage, PodUsage
@@ -351,17 +350,6 @@ class Containerd:
         usages = self.usage()
         gone_s = 0.0 if self._meter is None else self._meter.cpu_s()
         return node_usage(usages, gone_s + SYSTEM.cpu_nano / 1e9 * (self._clock.now() - self._began), self._began)
-
-    async def summary(self, spec: NodeSpec, *, files: bool) -> Mapping[str, Any]:
-        """Return what ``/stats/summary`` says of the node of that spec, with ``files`` or CPU and memory alone."""
-        from mews.kube.emulated.kubelet.summary import only_cpu_and_memory, summary
-
-        node, usages = self.node_usage(), self.usage()
-        if not files:
-            return only_cpu_and_memory(summary(spec, node, usages, {}, now=self._clock.now()))
-        volumes = self.volumes
-        held = {} if volumes is None else {uid_of(each.pod): await volumes.usage(each.pod) for each in usages}
-        return summary(spec, node, usages, held, now=self._clock.now())
 
     def _process(self, uid: str, container: str, *, previous: bool = False) -> Process:
         sandbox = self._sandboxes.get(uid)

@@ -75,7 +75,8 @@ async def _ports(kubelet: KubeletApi, request: web.BaseRequest, target: _Target,
 async def _stats(kubelet: KubeletApi, request: web.BaseRequest, target: _Target, now: float) -> web.StreamResponse:
     if target[0] != "summary":
         return web.Response(status=404, text="404 page not found\n")
-    return web.json_response(await kubelet.summary(files=request.query.getall("only_cpu_and_memory", []) != ["true"]))
+    files = request.query.getall("only_cpu_and_memory", []) != ["true"]
+    return web.json_response(await kubelet.summary(now=now, files=files))
 
 
 _STREAMS = ("GET", "POST")

@@ -65,7 +65,7 @@ class KubeletApi(Protocol):
         """Return what the node uses as a whole, for itself and for all that ever ran on it."""
         ...
 
-    async def summary(self, *, files: bool) -> Mapping[str, Any]:
+    async def summary(self, *, now: float, files: bool) -> Mapping[str, Any]:
         """Return node and pods as ``/stats/summary`` shows them, with ``files`` or CPU and memory alone."""
         ...
 

@@ -232,11 +232,11 @@ def test_a_summary_has_what_processes_use_and_what_their_volumes_hold(tmp_path: 
             folder.mkdir(parents=True)
             (folder / "held").write_bytes(bytes(100_000))
             await asyncio.sleep(1.5)
-            [found] = (await node.api.summary(files=True))["pods"]
+            [found] = (await node.api.summary(now=1.0, files=True))["pods"]
             assert (found["podRef"]["name"], found["containers"][0]["name"]) == ("p", "main")
             assert found["cpu"]["usageCoreNanoSeconds"] > 0
             assert found["volume"][0]["usedBytes"] >= 100_000
-            [short] = (await node.api.summary(files=False))["pods"]
+            [short] = (await node.api.summary(now=1.0, files=False))["pods"]
             assert "volume" not in short and short["podRef"] == found["podRef"]
         await node.containerd.close()
 

@@ -13,6 +13,7 @@ import secrets
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,7 @@ class ChassisServer:
     made where none is given; ``insecure`` leaves them in plain HTTP on the port of the others. ``port`` is the first
     port, ``further`` are the next ones; where they end, free ones are taken. ``wrongs``: deviations that stand in front
     of each chassis, with dice by ``context``; ``rack``: one that is there; ``reads_only``: why it is only shown.
+    ``speed`` is an old name for that of ``context``.
 
     Raises ValueError for an unknown dialect, OSError for a port that cannot be had, EmulatorError for a state file
     that cannot be used.
@@ -77,6 +79,7 @@ class ChassisServer:
         dialects: Sequence[str] = tuple(OURS),
         state: str | Path | None = None,
         context: EmulationContext = BY_DEFAULT,
+        speed: float | None = None,
         token: str | None = None,
         password: str | None = None,
         tls: Identity | None = None,
@@ -92,6 +95,11 @@ class ChassisServer:
         rack: Rack | None = None,
         reads_only: str = "",
     ) -> None:
+        if speed is not None:
+            warnings.warn(
+                "ChassisServer: speed is now context=EmulationContext(speed=…)", DeprecationWarning, stacklevel=2
+            )
+            context = EmulationContext(context.seed, speed)
         self._tenant, self._reads_only = tenant, reads_only
         self._wrongs, self._context = tuple(wrongs), context
         self._host, self._control_tls = host, control_tls

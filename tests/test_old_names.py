@@ -31,3 +31,16 @@ def test_an_old_name_is_the_new_one_and_says_so(module, old, new):
 def test_what_never_was_there_is_not(module):
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         importlib.import_module(module).Nothing  # noqa: B018
+
+
+def test_a_chassis_server_still_takes_its_speed_and_says_where_it_is_now():
+    from mews.emulator.inventory_file import load_hardware
+    from mews.emulator.serve import ChassisServer
+    from mews.harness.scenario.loader import shipped
+
+    with pytest.warns(DeprecationWarning, match=r"speed is now context=EmulationContext\(speed=…\)$"):
+        server = ChassisServer(load_hardware(shipped("hardware", "demo")), speed=50)
+    try:
+        assert server.rack.clock.speed == 50
+    finally:
+        server.stop()

@@ -40,8 +40,8 @@ _OF_DEFINITIONS = """\
 least 1,398 of 1,400 answers are equal, and so are the answers about 73 published definitions. Remaining differences
 are:
 
-- If a CEL expression has several errors, not all of them are reported.
-- The cost of a CEL rule is estimated; only rules near a million steps can end differently.
+- Of a CEL expression that cannot be parsed, only the first error is sure to be the same.
+- A CEL call on values of unknown type can cost more steps. Lists and maps cannot be keys of a map.
 - Upstream accepts a default of a wrong type if an unknown `format` is set. The embedded API refuses such a default.
 """
 

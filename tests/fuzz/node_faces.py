@@ -105,7 +105,7 @@ class OnePod:
         """Nothing."""
         return ContainerUsage(0, 0)
 
-    async def summary(self, *, files: bool) -> dict[str, Any]:
+    async def summary(self, *, now: float, files: bool) -> dict[str, Any]:
         """Nothing."""
         return {"node": {"nodeName": "n1", **({"fs": {}} if files else {})}, "pods": []}
 

@@ -103,6 +103,7 @@ def folder(tmp_path_factory):
 def test_what_is_wrong_is_one_line_and_a_code(line, code, says, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     before = sorted(path.name for path in folder.iterdir())
     assert exit_code(shlex.split(line)) == code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
@@ -148,7 +149,13 @@ class NamespaceStart:
     async def fault(self) -> str:
         """Once the program runs: ""; else why it does not."""
         self._theirs.close()
-        return (await asyncio.to_thread(self._read_all)).decode("utf-8", "replace").strip()
+        reading = asyncio.get_running_loop().run_in_executor(None, self._read_all)
+        try:
+            return (await asyncio.shield(reading)).decode("utf-8", "replace").strip()
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                self._ours.shutdown(socket.SHUT_RDWR)  # The thread reads an end, and closes it.
+            raise
 
     def _read_all(self) -> bytes:
         found, held = b"", list[int]()

@@ -284,7 +284,8 @@ def _main() -> None:
             os.set_inheritable(fault, fault == 2)  # standard error is the program's, too
             _WORK[verb](fault, words[1:])
         if program:
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and so would the program
+            # Python ignores some, a shell's background others; a program in a container ignores none.
+            for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
                 signal.signal(number, signal.SIG_DFL)
             os.execvp(program[0], program)
     except OSError as error:

@@ -9,6 +9,7 @@ import pytest
 from mews.harness.scenario.errors import CapabilityError
 from mews.harness.scenario.loader import parse_scenario
 from mews.harness.scenario.requirements import demand
+from mews.kube.clock import Pace
 
 
 class Kube:
@@ -25,7 +26,7 @@ def demanded(stack: str, *versions: str, cluster: str = "kind") -> str:
     """Why the scenario is skipped, "" where it is not."""
     head = "apiVersion: mews/v1\nkind: Scenario\nmetadata: {name: one}\nhardware: demo\n"
     scenario = parse_scenario(f"{head}stack: {stack}\nsteps: [{{sleep: 1}}]\n", Path("one.yaml"))
-    there = SimpleNamespace(name=cluster, time="wall", dialect="h3api", kube=Kube(*versions))
+    there = SimpleNamespace(name=cluster, time="wall", dialect="h3api", kube=Kube(*versions), pace=Pace(1.0))
     try:
         asyncio.run(demand(scenario, there))
     except CapabilityError as error:

@@ -96,7 +96,7 @@ class FakeKubelet:
     def node_usage(self) -> ContainerUsage:
         return ContainerUsage(10_000_000, 64 << 20, 3.5, 100.0)
 
-    async def summary(self, *, files: bool) -> Mapping[str, object]:
+    async def summary(self, *, now: float, files: bool) -> Mapping[str, object]:
         return {"node": {"nodeName": "n1", **({"fs": {}} if files else {})}, "pods": []}
 
     def probe_counts(self) -> Mapping[tuple[str, str, str, str, str, str], int]:

@@ -121,7 +121,9 @@ def _legend(runs: int) -> list[str]:
 def _with_interval(row: Row, key: str) -> str:
     low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
     value = _shown(row[key])
-    return value if low is None or high is None or low == high else f"{value} [{_shown(low)}, {_shown(high)}]"
+    if low is None or high is None or low == high:
+        return value
+    return f"{value} [{_shown(max(low, 0.0))}, {_shown(high)}]"  # Nothing that is measured can be negative.
 
 
 def _shown(value: float) -> str:
@@ -144,6 +146,8 @@ def _what_it_means(cells: Sequence[Row]) -> str:
         lines += wrap(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     failed = sum(row["failed"] for row in cells)
     lines += [f"- {failed} of {sum(row['runs'] for row in cells)} runs broke a law or did not end.", "", _HAZARD]
+    if any(row["lost_per_1000_pods"] for row in cells if row["hand_over"] != "reallocate"):
+        lines.append(_TIMEOUT)
     return "\n".join(lines) + "\n"
 
 
@@ -152,4 +156,8 @@ While a claim is released and allocated again, the node's slice already offers i
 The claim that lost its GPU starts again, and a claim for several GPUs may lose them one after the other. The pool
 attaches more GPUs for it, while the first ones are idle on a host. Both other ways keep the allocation, so no other
 claim can get the GPU in between.
+"""
+_TIMEOUT = """\
+Faults can delay a claim for several GPUs beyond the scheduler's binding timeout of 10 minutes. Then it is released
+with any hand-over, and another claim may get the GPUs that were attached for it.
 """

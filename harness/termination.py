@@ -94,11 +94,13 @@ class TerminationGuard:
 
     def _end(self, why: str) -> None:
         """Say what runs, and go."""
+        blocked = self._blocked()
         with contextlib.suppress(OSError, ValueError):
-            lines = [f"{self._name}: {why}:", *(f"  {line}" for line in self._running())]
+            lines = [f"{self._name}: {why}:", *(f"  {line}" for line in self._running(blocked))]
             terminal.err("\n".join(lines) + "\n")
             sys.stderr.flush()
-        self._stop_the_loop()
+        if blocked is None:  # A loop that is blocked makes nothing.
+            self._stop_the_loop()
         logging.disable()  # What other threads still do fails as folders go, which is nobody's business.
         try:
             self._clean_up()
@@ -116,12 +118,12 @@ class TerminationGuard:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # It is closed.
                 self._loop.call_soon_threadsafe(stop)
-                stopped.wait(_TURN_S)  # A loop that is blocked makes nothing, either.
+                stopped.wait(_TURN_S)
 
-    def _running(self) -> Iterator[str]:
-        main, frames = self._blocked(), sys._current_frames()
-        if main is not None:
-            yield f"the loop itself, which does not get on: {_place(main)}"
+    def _running(self, blocked: FrameType | None) -> Iterator[str]:
+        frames = sys._current_frames()
+        if blocked is not None:
+            yield f"the loop itself, which does not get on: {_place(blocked)}"
         for task in sorted(self._tasks(), key=lambda task: task.get_name()):
             yield f"task {task.get_name()}: {_waits_at(task)}"
         for thread in threading.enumerate():

@@ -40,9 +40,7 @@ _FORMAT_PATTERNS = {
 
 
 def call_cost(name: str, values: list[Any], result: Any) -> int:
-    """Return the steps of a call of that function on these values."""
-    if name == "check":
-        return AUTHORIZATION_COST
+    """Return the steps of a call of that function on these values; those of ``check`` are counted before it is made."""
     if name in _EQUALITY:
         if isinstance(values[0], (Address, AddressBlock)):
             return 1
@@ -62,7 +60,7 @@ def _of_texts(name: str, values: list[Any], result: Any) -> int:
     if name in _CONVERTED and not isinstance(values[0], _CONVERTED[name]):
         return 1
     if name in _ONCE:
-        return _walked(_size(values[0])) if values and values[0] in texts else 1
+        return _walked(_size(values[0])) if values and isinstance(values[0], (str, bytes)) else 1
     if name in _TWICE and texts:
         return _walked(2 * _size(values[0]))
     if name == "join":

@@ -104,13 +104,13 @@ def _select(node: Select) -> Run:
 
     def run(frame: Frame) -> Any:
         value = operand(frame)
+        is_optional = isinstance(value, SomeValue) or value is NOTHING
         if node.test:
             is_there = _has(value, name)
-            is_optional = isinstance(value, SomeValue) or value is NOTHING
             frame.spend(steps - 1 - (is_optional and not is_there))
             return is_there
         frame.spend(steps - (value is NOTHING))
-        if isinstance(value, SomeValue) or value is NOTHING:
+        if is_optional:
             return _optional_member(value, name)
         if isinstance(value, dict):
             if name in value or isinstance(value, Defaulting):
@@ -323,7 +323,10 @@ def _list(node: ListNode) -> Run:
 
 
 def _map(node: MapNode) -> Run:
-    return _keyed([(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries], _MAP_STEPS)
+    parts = [(_compiled(key), _compiled(value), optional) for key, value, optional in node.entries]
+    if all(isinstance(part, Constant) for key, value, _ in parts for part in (key, value)):
+        return Constant(_keyed_values(parts, Frame({}, 0)))
+    return _keyed(parts, _MAP_STEPS)
 
 
 def _struct(node: StructNode) -> Run:
@@ -336,10 +339,7 @@ def _always(value: Any) -> Run:
 
 
 def _keyed(parts: Sequence[tuple[Run, Run, bool]], steps: int) -> Run:
-    """Return a map of keys and values; an optional value is there where it has one. A message's map is made each
-    time."""
-    if steps == _MAP_STEPS and all(isinstance(part, Constant) for key, value, _ in parts for part in (key, value)):
-        return Constant(_keyed_values(parts, Frame({}, 0)))
+    """Return a map of keys and values; an optional value is there where it has one."""
 
     def run(frame: Frame) -> dict[Any, Any]:
         frame.spend(steps)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.cel.operators import double_text, shown
 from mews.kube.cel.values import CelError, Duration, Timestamp, TypeName, type_of
 
@@ -150,7 +150,7 @@ def _within(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6f}" if math.isfinite(value) else f'"{double_text(value)}"'
     if isinstance(value, (str, bytes)):
-        return ("b" if isinstance(value, bytes) else "") + json.dumps(_text(value), ensure_ascii=False)
+        return ("b" if isinstance(value, bytes) else "") + quoted(_text(value))
     if isinstance(value, (Timestamp, Duration)):
         return f'{type(value).__name__.lower()}("{value}")'
     if why := type_error("s", type_of(value)):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.cel.formatting import formatted
 from mews.kube.cel.libraries import Address, AddressBlock, Quantity
 from mews.kube.cel.named_formats import FORMAT_NAMES, NamedFormat, named_format
@@ -260,7 +260,7 @@ def _at_end(items: Any, index: int) -> Any:
 
 def _atoi(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise CelError(f"strconv.Atoi: parsing {json.dumps(text)}: invalid syntax")
+        raise CelError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
     return int(text)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.cel.values import CelError
 
 _ANY_QUANTITY = re.compile(r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
@@ -61,9 +61,7 @@ class Address(Struct, frozen=True):
             value = ipaddress.ip_address(text)
         except ValueError:
             why = _address_error(text)
-            raise CelError(
-                f"IP Address {json.dumps(text, ensure_ascii=False)} parse error during conversion from string: {why}"
-            ) from None
+            raise CelError(f"IP Address {quoted(text)} parse error during conversion from string: {why}") from None
         if "%" in text:
             raise CelError(f'IP address "{text}" with zone value is not allowed')
         if isinstance(value, ipaddress.IPv6Address) and value.ipv4_mapped is not None:
@@ -78,7 +76,7 @@ def _address_error(text: str) -> str:
     """Return what Go's ``netip.ParseAddr`` says of a text that is no address."""
     first = next((char for char in text if char in ".:%"), "")
     why = {".": _four_error(text), "%": "missing IPv6 address"}.get(first, "unable to parse IP")
-    return f"ParseAddr({json.dumps(text, ensure_ascii=False)}): {why}"
+    return f"ParseAddr({quoted(text)}): {why}"
 
 
 def _four_error(text: str) -> str:
@@ -88,14 +86,14 @@ def _four_error(text: str) -> str:
         if index > 3:
             return "IPv4 address too long"
         if wrong := re.search("[^0-9]", field):
-            return f"unexpected character (at {json.dumps(rest[wrong.start() :])})"
+            return f"unexpected character (at {quoted(rest[wrong.start() :])})"
         if len(field) > 1 and field[0] == "0":
             return "IPv4 field has octet with leading zero"
         if int(field or "0") > 255:
             return "IPv4 field has value >255"
         if not field:
             at = rest if index < len(fields) - 1 else text[-1:]
-            return f"IPv4 field must have at least one digit (at {json.dumps(at)})"
+            return f"IPv4 field must have at least one digit (at {quoted(at)})"
     return "IPv4 address too short"
 
 
@@ -124,9 +122,7 @@ class AddressBlock(Struct, frozen=True):
             return cls(Address.parse(address), int(bits))
         except CelError as error:  # The address alone is fine.
             prefix = "network address parse error during conversion from string"
-            raise CelError(
-                f"{prefix}: {str(error).replace(json.dumps(address), json.dumps(text, ensure_ascii=False))}"
-            ) from None
+            raise CelError(f"{prefix}: {str(error).replace(quoted(address), quoted(text))}") from None
 
     @property
     def network(self) -> Any:
@@ -139,4 +135,4 @@ class AddressBlock(Struct, frozen=True):
 
 def _bad_block(text: str, why: str) -> CelError:
     prefix = "network address parse error during conversion from string: " * 2
-    return CelError(f"{prefix}netip.ParsePrefix({json.dumps(text, ensure_ascii=False)}): {why}")
+    return CelError(f"{prefix}netip.ParsePrefix({quoted(text)}): {why}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.cel.values import CelError
 
 _DIGITS, _SIGNS = re.compile(r"[0-9]*"), re.compile(r"[0-9A-Za-z-]*")
@@ -65,9 +65,9 @@ def _filled_up(text: str) -> str:
 
 def _number(text: str, name: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise CelError(f"Invalid character(s) found in {name} number {json.dumps(text)}")
+        raise CelError(f"Invalid character(s) found in {name} number {quoted(text)}")
     if _has_leading_zeros(text):
-        raise CelError(f"{name.capitalize()} number must not contain leading zeroes {json.dumps(text)}")
+        raise CelError(f"{name.capitalize()} number must not contain leading zeroes {quoted(text)}")
     return _uint(text)
 
 
@@ -88,7 +88,7 @@ def _check_pre(part: str) -> None:
     if not _DIGITS.fullmatch(part):
         return
     if _has_leading_zeros(part):
-        raise CelError(f"Numeric PreRelease version must not contain leading zeroes {json.dumps(part)}")
+        raise CelError(f"Numeric PreRelease version must not contain leading zeroes {quoted(part)}")
     _uint(part)
 
 
@@ -96,4 +96,4 @@ def _check(part: str, empty: str, name: str) -> None:
     if not part:
         raise CelError(empty)
     if not _SIGNS.fullmatch(part):
-        raise CelError(f"Invalid character(s) found in {name} {json.dumps(part)}")
+        raise CelError(f"Invalid character(s) found in {name} {quoted(part)}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import ClassVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from msgspec import Struct
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.cel.values import CelError
 
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
@@ -69,7 +69,7 @@ class Url(Struct, frozen=True):
 def url_error(text: str) -> str:
     """Return what Go's ``url.ParseRequestURI`` says of a text, "" where it takes it."""
     why = _error(text)
-    return f"parse {json.dumps(text, ensure_ascii=False)}: {why}" if why else ""
+    return f"parse {quoted(text)}: {why}" if why else ""
 
 
 def _error(text: str) -> str:
@@ -94,11 +94,11 @@ def _host_error(host: str) -> str:
         return "missing ']' in host"
     port = re.search(r":[^:\]]*$", host)
     if port and not re.fullmatch(r":\d*", port[0], re.ASCII):
-        return f"invalid port {json.dumps(port[0])} after host"
+        return f"invalid port {quoted(port[0])} after host"
     wrong = _NO_HOST.search(host)
-    return f"invalid character {json.dumps(wrong[0])} in host name" if wrong else _escape_error(host)
+    return f"invalid character {quoted(wrong[0])} in host name" if wrong else _escape_error(host)
 
 
 def _escape_error(text: str) -> str:
     wrong = _ESCAPE.search(text)
-    return f"invalid URL escape {json.dumps(wrong[0])}" if wrong else ""
+    return f"invalid URL escape {quoted(wrong[0])}" if wrong else ""

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from mews.harness.clusters.session import ClusterSession
-from mews.harness.engine import Engine
-from mews.harness.errors import RequirementError
-from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import find_scenarios, load_scenario
+from mews.harness.scenario.loader import find_scenarios
+from tests.kind.with_claims import passes
 from tests.systems.cohdi.playing import FOLDER, programs
 
 pytestmark = [pytest.mark.kind, pytest.mark.nightly]
@@ -26,11 +24,4 @@ def cluster(state):
 @pytest.mark.parametrize("path", find_scenarios([FOLDER]), ids=lambda path: path.stem)
 def test_the_programs_do_on_real_nodes_what_they_do_on_emulated_ones(path: Path, cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("MEWS_COHDI_PROGRAMS", str(programs(tmp_path)))
-    try:
-        run = Engine(RunOptions("kind", "wall"), artefacts=tmp_path, session=cluster).run(load_scenario(path))
-    except RequirementError as error:
-        if "needs containerd" in str(error):
-            pytest.skip(str(error))
-        raise
-    assert run.result.verdict == "passed", f"{run.result.reason}\n{run.result.report}"
-    assert run.result.violations == ()
+    passes(path, cluster, tmp_path)

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from mews.harness.clusters.kind.tools import BASE_IMAGE, call
-from mews.harness.engine import Engine
-from mews.harness.errors import RequirementError
-from mews.harness.options import RunOptions
-from mews.harness.scenario.loader import load_scenario
+from tests.kind.with_claims import passes
 from tests.kube.dra.programs import CDI_HOOK, NVIDIA
 from tests.upstream.building import NotBuiltError
 
@@ -34,20 +31,9 @@ NAMES = (
 IMAGE = f"mews.local/nvidia-dra-driver:{NVIDIA.module.version}"
 
 
-def passes(path, shared, artefacts):
-    try:
-        run = Engine(RunOptions("kind", "wall", SPEED), artefacts=artefacts, session=shared).run(load_scenario(path))
-    except RequirementError as error:
-        if "needs containerd" in str(error):
-            pytest.skip(str(error))
-        raise
-    assert run.result.verdict == "passed", f"{run.result.reason}\n{run.result.report}"
-    assert run.result.violations == ()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_our_driver_gives_real_pods_their_gpus(name, shared, tmp_path):
-    passes(SCENARIOS / f"{name}.yaml", shared, tmp_path)
+    passes(SCENARIOS / f"{name}.yaml", shared, tmp_path, speed=SPEED)
 
 
 @pytest.fixture(scope="module")
@@ -68,4 +54,4 @@ def driver(tmp_path_factory):
 
 def test_nvidias_driver_gives_real_pods_their_gpus(driver, shared, tmp_path):
     assert driver in (HERE / "nvidia" / "driver.yaml").read_text()
-    passes(HERE / "nvidia" / "scenario.yaml", shared, tmp_path)
+    passes(HERE / "nvidia" / "scenario.yaml", shared, tmp_path, speed=SPEED)

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mews.kube.api.objects import Object
+from mews.kube.api.quoted_text import quoted
 from mews.kube.emulated.apiserver.objects.rules.crd_conversion import conversion_errors
 from mews.kube.emulated.apiserver.store import names, refusals
 from mews.kube.emulated.apiserver.store.refusals import FieldError
@@ -352,7 +353,7 @@ def approval(crd: Mapping[str, Any]) -> tuple[str, str] | None:
     if not given:
         return "Missing", f'protected groups must have approval annotation "{_APPROVED}", {_SEE}'
     if given.startswith("unapproved"):
-        return "Unapproved", f"not approved: {go_text.quoted(given)}"
+        return "Unapproved", f"not approved: {quoted(given)}"
     try:
         parts = urlsplit(given)
     except ValueError:

@@ -6,10 +6,10 @@ import json
 import math
 from typing import Any
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
 def marshalled(value: Any) -> str:
@@ -33,22 +33,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(value)
     return value
-
-
-def quoted(text: str) -> str:
-    """``%q``."""
-    found = []
-    for char in text:
-        if char in _QUOTED:
-            found.append(_QUOTED[char])
-        elif char in '"\\':
-            found.append("\\" + char)
-        elif char.isprintable():
-            found.append(char)
-        else:
-            code = ord(char)
-            found.append(f"\\x{code:02x}" if code < 128 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}")
-    return '"' + "".join(found) + '"'
 
 
 def number(value: float) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from mews.kube.api.quoted_text import quoted
 from mews.kube.cel.regexes import PatternError, compiled
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 from mews.kube.emulated.apiserver.types.custom import formats, go_text
@@ -129,7 +130,7 @@ def _format(schema: Schema) -> str:
 
 
 def _mistyped(found: Verdict, path: str, wanted: str, value: str) -> None:
-    text = f"{path} in body must be of type {wanted}: {go_text.quoted(value)}"
+    text = f"{path} in body must be of type {wanted}: {quoted(value)}"
     found.add(text, go_text.wrong_type(path, value, text))
 
 
@@ -165,7 +166,7 @@ def _composite(found: Verdict, text: str) -> None:
 
 def _joined(value: Any, schema: Schema, path: str) -> Verdict:
     """anyOf, oneOf, allOf, not. What a branch finds is never ratcheted."""
-    found, name = Verdict(score=1), go_text.quoted(path)
+    found, name = Verdict(score=1), quoted(path)
     if branches := schema.get("anyOf"):
         _any_of(found, [_check(value, branch, path, UNRELATED) for branch in branches], name)
     if branches := schema.get("oneOf"):

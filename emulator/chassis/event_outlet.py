@@ -1,4 +1,4 @@
-"""What a chassis tells: each event to its listeners, at once or when a fault lets go of it."""
+"""The events of a chassis: each reaches its listeners immediately, or when a fault releases it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EventOutlet:
         self._heed = heed
 
     def emit(self, event: str, **fields: Any) -> None:
-        """Tell the listeners, unless a fault holds the event back: that fault's own event comes first, at once."""
+        """Notify the listeners, unless a fault holds the event back: that fault's own event comes first."""
         announced = ChassisEvent(self.emitted + 1, self._agenda.now_s, self._chassis, event, fields)
         self._heed(announced)
         delay_s = self._hold(announced)

@@ -10,7 +10,7 @@ from mews.emulator.hardware.inventory import ChassisSpec, DeviceSpec
 
 
 class TableEdits:
-    """Changes the device table of one chassis and tells of each change."""
+    """Changes the device table of one chassis and emits an event for each change."""
 
     def __init__(self, spec: ChassisSpec, table: DeviceTable, agenda: SettledAgenda, events: EventOutlet) -> None:
         self._spec = spec
@@ -67,7 +67,7 @@ class TableEdits:
             raise UncabledPortError(f"port {port!r}: no host is cabled to it")
 
     def move(self, device: str, port: str | None, cause: str) -> None:
-        """Put a device on a port, or on none, whatever stands against it.
+        """Put a device on a port, or on none, without any check.
 
         Raises UnknownDeviceError, NotStoredError.
         """

@@ -26,7 +26,7 @@ _TYPES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "nu
 _CONVERSIONS = frozenset((
     "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
 ))  # fmt: skip
-"""Functions that are called at once where what they are given is a constant (cel-go's interpreter/decorators.go)."""
+"""Functions that are evaluated once, with the program, if their argument is a constant (cel-go's decorators.go)."""
 _MAP_STEPS = 30
 
 
@@ -298,7 +298,7 @@ def _alternative(one: Run, other: Run, *, unwrap: bool) -> Run:
         value = one(frame)
         if isinstance(value, SomeValue):
             return value.value if unwrap else value
-        return other(frame) if value is NOTHING else value  # What is no optional is what it is.
+        return other(frame) if value is NOTHING else value  # What is no optional stays as it is.
 
     return run
 

@@ -120,7 +120,7 @@ _RAISED = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _scientific(value: float) -> str:
-    """Return a double as golang.org/x/text writes it in English: six digits, whatever the precision."""
+    """Return a double as golang.org/x/text writes it in English: always six digits, for any precision."""
     head, _, power = f"{value:e}".partition("e")
     return f"{head}×10{power.removeprefix('+').translate(_RAISED)}"
 

@@ -56,7 +56,8 @@ def _argument_type_error(letter: str, arg: Node, types: Mapping[Node, Type]) -> 
 
 
 def _argument_errors(node: CallNode) -> list[tuple[int, str]]:
-    """Of the first argument, whatever it is there for: ``matches(text, pattern)`` has its text read as a pattern."""
+    """Return what is wrong with the first argument. Upstream reads even the text of ``matches(text, pattern)`` as a
+    pattern."""
     arg = node.args[0] if node.args else None
     if not isinstance(arg, Literal):
         return []

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mews.certificates import Certificates, make_certificates
 from mews.emulator.clock import EmulatedClock, unix_s
-from mews.emulator.tls import Identity, folder_for_a_while
+from mews.emulator.short_lived_folders import folder_for_a_while
+from mews.emulator.tls import Identity
 
 _PATIENCE_S, _LOOK_S = 30.0, 0.01
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import ipaddress
-import shutil
 import socket
 import ssl
 import tempfile
@@ -18,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from mews.emulator.clock import unix_s
+from mews.emulator.short_lived_folders import folder_for_a_while
 
 VALID_DAYS = 365
 SUBJECT: Mapping[str, str] = MappingProxyType(
@@ -121,13 +120,6 @@ def trust_of(identities: Iterable[Identity]) -> Path | None:
 def made_for_a_while() -> Identity:
     """Return a self-signed certificate whose files are gone when this process ends."""
     return made(folder_for_a_while())
-
-
-def folder_for_a_while() -> Path:
-    """Return a folder that nobody else may enter and that goes with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="mews-tls-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _checked(given: Identity) -> Identity:

@@ -88,6 +88,10 @@ class Cache:
             self._sort(info)
             self._drop_if_empty(info)
 
+    def has(self, uid: str) -> bool:
+        """Return whether the pod is on the books of a node."""
+        return uid in self._where
+
     def assume(self, pod: PodInfo, node: str) -> None:
         """Count the pod on the node before the API says so."""
         self._put(pod, node)

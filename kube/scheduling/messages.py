@@ -20,6 +20,11 @@ NO_STATE = "not found"
 """What upstream's dynamicresources says when PreFilter never got to it (measured: "missing claim")."""
 
 
+def no_claim(key: str) -> str:
+    """Return what the cache of claims says of one that is not there (assume_cache.go)."""
+    return f'could not find ResourceClaim "{key}"'
+
+
 def not_found(kind: str, name: str) -> str:
     """Return what upstream's listers say of an object that is not there; ``kind`` in lower case, with its group."""
     return f'{kind} "{name}" not found'

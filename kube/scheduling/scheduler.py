@@ -302,16 +302,19 @@ class Scheduler:
         reason: str = "SchedulerError",
         nominated: str | None = None,
     ) -> None:
-        """Event and condition of a pod that is still pending."""
+        """Event, and condition of a pod that is still pending. One that was deleted on its way gets the event, too
+        (schedule_one.go, handleSchedulingFailure)."""
         pod, note = entry.pod, status.message
-        if self._queue.get(pod.uid) is None:
+        is_gone = self._queue.get(pod.uid) is None
+        if is_gone and self._cache.has(pod.uid):  # by whatever else has bound it
             return
         record(self._context.log, "unschedulable", pod=pod.key, reason=reason, message=note)
         name = points.profile.scheduler_name
         ProfileEventRecorder(self._events, name).record(
             pod, kind="Warning", reason="FailedScheduling", action="Scheduling", note=note
         )
-        self._statuses.refused(pod, reason, note, nominated)
+        if not is_gone:
+            self._statuses.refused(pod, reason, note, nominated)
 
     # ------------------------------------------------------------------------------------------------------- binding
 

@@ -121,6 +121,7 @@ class EmbeddedCluster:
         kubelets.find = self._machines.api
         self._controllers = self._stack.controllers()
         self._units = {unit.name: unit for unit in (*self._machines.kubelets.values(), *self._stack.units())}
+        kubelets.find_component = partial(_component_runs, self._units, self._controllers)
         self._power = PoweredHosts(run.journal, self._machines.machines, self._units)
         self._hardware_processes = HardwareProcesses([spec.name for spec in hardware.chassis], ports, run.journal)
         self._recording: asyncio.Task[None] | None = None
@@ -281,3 +282,10 @@ class EmbeddedCluster:
     def stalled(self, since_line: int) -> bool:
         """Return whether only rests are pending, and all that were when the journal last grew have gone round since."""
         return self._stalls.stalled(since_line)
+
+
+def _component_runs(units: Mapping[str, Unit], controllers: Unit, component: str) -> bool:
+    """Return whether a component, as the API server names it, runs: a scheduler may have either name."""
+    if component == controllers.name:
+        return controllers.running
+    return any(name in units and units[name].running for name in (component, f"default-{component}"))

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from mews.kube.api.objects import Object
+from mews.kube.api.objects import Object, uid_of
 from mews.kube.api.resource_claims import allocation_of
 
 if TYPE_CHECKING:
     from mews.kube.scheduling.devices.allocator import Allocator
     from mews.kube.scheduling.devices.known_allocations import KnownOnNodes
+    from mews.kube.scheduling.plugins.device_ledger import DeviceLedger
     from mews.kube.scheduling.plugins.extended_resources import OnNode, SpecialClaim
 
 
@@ -30,6 +31,12 @@ class ClaimAttempt(Struct):
     on_node: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     unavailable: dict[int, None] = field(default_factory=dict)
     reserved: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def end(self, ledger: DeviceLedger) -> None:
+        """Nothing that Reserve took for the claims is in flight any more."""
+        for claim in self.unallocated:
+            if self.reserved.pop(uid_of(claim), None) is not None:
+                ledger.end(claim, None)
 
     def waiting(self, special: OnNode | None) -> list[Object]:
         """Return the claims that are to be allocated on a node, that for extended resources last."""

@@ -16,7 +16,6 @@ from msgspec import Struct
 from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, key_of, name_of, uid_of
 from mews.kube.api.resource_claims import (
-    DELETE_PROTECTION,
     allocation_of,
     can_be_reserved,
     consumers_of,
@@ -334,10 +333,7 @@ class DynamicResources:
             is_needed = special is not None or any(allocation_of(claim) is None for claim in found.claims)
             return error("claim allocation not found for node") if is_needed else SUCCESS
         for claim, allocation in zip(found.waiting(special), deepcopy(found.on_node[node]), strict=True):
-            metadata = dict(claim["metadata"])
-            metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
-            status = {**(claim.get("status") or {}), "allocation": allocation}
-            self._books.ledger.begin({**claim, "metadata": metadata, "status": status})
+            self._books.ledger.begin(claim, allocation)
             found.reserved[uid_of(claim)] = allocation
         return SUCCESS
 
@@ -346,10 +342,8 @@ class DynamicResources:
         found: ClaimAttempt | None = state.data.get(self.name)
         if found is None:
             return
+        found.end(self._books.ledger)
         for claim in found.claims:
-            if self._books.ledger.is_in_flight(uid_of(claim)) and uid_of(claim) in found.reserved:
-                del found.reserved[uid_of(claim)]
-                self._books.ledger.end(claim, None)
             if allocation_of(claim) is not None and is_reserved_for(claim, pod.uid):
                 try:
                     self._books.ledger.wrote(await self._books.writer.unreserve(claim, pod))
@@ -383,7 +377,7 @@ class DynamicResources:
             except (ApiError, UnavailableError) as failed:
                 return error(str(failed))
             finally:
-                if allocation is not None:
+                if allocation is not None and self._features.minor < 37:
                     found.reserved.pop(uid_of(claim), None)
                     self._books.ledger.end(claim, written)
                 elif written is not None:
@@ -395,9 +389,12 @@ class DynamicResources:
                 claims.append(await self._make(found, found.special, special, pod))
             except (ApiError, UnavailableError) as failed:
                 return error(str(failed))
+        status = SUCCESS
         if self._features.binding_conditions and any(has_conditions(claim) for claim in claims):
-            return await self._wait.until_ready(claims, pod, node)
-        return SUCCESS
+            status = await self._wait.until_ready(claims, pod, node)
+        if status.ok:
+            found.end(self._books.ledger)
+        return status
 
     async def _make(self, found: ClaimAttempt, special: SpecialClaim, here: OnNode, pod: PodInfo) -> Object:
         """Make the claim for extended resources, allocated and reserved, and name it in the pod's status.

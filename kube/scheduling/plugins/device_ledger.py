@@ -1,17 +1,19 @@
 """Which devices are taken, by what is written, assumed and in flight (upstream allocateddevices.go, dra_manager.go).
 
-An allocation in flight counts from Reserve until the API's answer is in the cache, so that no other pod's cycle gets
-the same device.
+An allocation in flight counts from Reserve until the API's answer is in the cache, from 1.37 on until PreBind has
+succeeded or the pod is given up, so that no other pod's cycle gets the same device. It counts even if the claim is
+deleted meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from mews.kube.api.objects import Object, key_of, uid_of, version_of
 from mews.kube.api.quantities import parse
-from mews.kube.api.resource_claims import results_of
+from mews.kube.api.resource_claims import DELETE_PROTECTION, results_of
 from mews.kube.client.informer import Informer
 from mews.kube.scheduling.devices.allocator import Taken
 from mews.kube.scheduling.devices.inventory import DeviceId, PoolId
@@ -43,10 +45,14 @@ class DeviceLedger:
         """Return whether another pod's cycle is allocating the claim."""
         return uid in self._in_flight
 
-    def begin(self, claim: Object) -> None:
-        """Count the allocation of the claim from now on."""
-        self._in_flight[uid_of(claim)] = claim
-        self._count(uid_of(claim), claim)
+    def begin(self, claim: Object, allocation: Mapping[str, Any]) -> None:
+        """Count this allocation of the claim from now on."""
+        metadata = dict(claim["metadata"])
+        metadata["finalizers"] = [*metadata.get("finalizers", ()), DELETE_PROTECTION]
+        status = {**(claim.get("status") or {}), "allocation": allocation}
+        allocated = {**claim, "metadata": metadata, "status": status}
+        self._in_flight[uid_of(claim)] = allocated
+        self._count(uid_of(claim), allocated)
 
     def has_seen(self, claim: Object) -> bool:
         """Return whether the cache has the claim, in whatever state."""
@@ -72,7 +78,8 @@ class DeviceLedger:
         known = self._informer.at(key_of(claim))
         if known is not None and uid_of(known) == uid_of(claim) and version_of(known) < version_of(claim):
             self._assumed.assume(claim)
-        self._count(uid_of(claim), self._current(key_of(claim), uid_of(claim)))
+        if uid_of(claim) not in self._in_flight:
+            self._count(uid_of(claim), self._current(key_of(claim), uid_of(claim)))
 
     def taken(self) -> Taken:
         """Return what nobody else may have."""
@@ -93,8 +100,7 @@ class DeviceLedger:
         return claim if claim is not None and uid_of(claim) == uid else None
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
-        if old is not None and (new is None or uid_of(new) != uid_of(old)):
-            self._in_flight.pop(uid_of(old), None)
+        if old is not None and (new is None or uid_of(new) != uid_of(old)) and uid_of(old) not in self._in_flight:
             self._count(uid_of(old), None)
         if new is not None and uid_of(new) not in self._in_flight:
             self._count(uid_of(new), self._current(key_of(new), uid_of(new)))

@@ -35,7 +35,7 @@ class DeviceWait:
             for index, known in enumerate(claims):
                 claim = self._claim_at(key_of(known))
                 if claim is None:
-                    return error(messages.not_found("resourceclaim.resource.k8s.io", name_of(known)))
+                    return error(messages.no_claim(key_of(known)))
                 claims[index] = claim
                 try:
                     ready = is_ready(claim, minor=self._minor)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from mews.kube.api.objects import Object, is_deleting
 from mews.kube.api.resource_claims import ClaimNotMadeError, claim_name, is_generated, not_made_for
+from mews.kube.scheduling import messages
 from mews.kube.scheduling.podinfo import PodInfo
 
 
@@ -27,7 +28,7 @@ def claims_of(pod: PodInfo, claim_at: Callable[[str], Object | None]) -> Iterato
             continue
         claim = claim_at(f"{pod.namespace}/{name}")
         if claim is None:
-            raise NoClaimError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+            raise NoClaimError(messages.no_claim(f"{pod.namespace}/{name}"))
         if is_deleting(claim):
             raise NoClaimError(f'resourceclaim "{name}" is being deleted')
         if is_generated(entry) and (why := not_made_for(pod.pod, claim)):

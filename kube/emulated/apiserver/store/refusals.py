@@ -18,6 +18,7 @@ from mews.kube.api.errors import (
     NotFoundError,
     ServerError,
 )
+from mews.kube.api.quoted_text import quoted
 
 if TYPE_CHECKING:
     from mews.kube.emulated.apiserver.store.kinds import Kind
@@ -54,7 +55,7 @@ class FieldError(Struct, frozen=True):
 
 def shown(value: Any) -> str:
     """Return a value as Go prints it in field errors: strings quoted, the rest as JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return quoted(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def bad(path: str, value: Any, text: str) -> FieldError:

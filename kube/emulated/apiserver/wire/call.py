@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import uuid
@@ -106,30 +107,44 @@ def answer(
     """Return a body as a response. Upstream's writer of objects ends JSON with a line break, its other writers do
     not."""
     typed = {**headers(), "Cache-Control": cache, "Content-Type": content_type or media}
-    encoded = negotiation.encode(body, media)
     if ends_line and media == negotiation.JSON:
-        encoded += b"\n"
-    return web.Response(body=encoded, status=status, headers=typed)
+        return ObjectResponse(body, status, typed)
+    return web.Response(body=negotiation.encode(body, media), status=status, headers=typed)
+
+
+class ObjectResponse(web.Response):
+    """An object in JSON, as upstream's writer of objects has it: in one line, unless ``indent`` makes it several."""
+
+    def __init__(self, content: Any, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(body=negotiation.encode(content) + b"\n", status=status, headers=headers)
+        self._content = content
+
+    def indent(self) -> None:
+        """Write it for people, without a line break at the end."""
+        self.body = negotiation.encode(self._content, indented=True)
 
 
 def indented(body: Any) -> web.Response:
     """Return a body as JSON that is indented for people."""
     typed = {**headers(), "Content-Type": negotiation.JSON}
-    return web.Response(body=json.dumps(body, indent=2, ensure_ascii=False).encode(), headers=typed)
+    return web.Response(body=negotiation.encode(body, indented=True), headers=typed)
 
 
 def text(body: str, status: int = 200) -> web.Response:
-    """Make a response of plain text."""
-    return web.Response(text=body, status=status, headers=headers())
+    """Make a response of plain text; errors as Go's net/http has them."""
+    sniffing = {} if status < 400 else {"X-Content-Type-Options": "nosniff"}
+    return web.Response(text=body, status=status, headers={**headers(), **sniffing})
 
 
 def refuse(error: ApiError, request: web.BaseRequest) -> web.Response:
-    """Return the error's Status, as YAML where the client asks for that."""
-    try:
+    """Return the error's Status, as YAML where the client asks for that, and indented where it asks for nothing that
+    there is (responsewriters, WriteRawJSON)."""
+    media = ""
+    with contextlib.suppress(ApiError):
         media = negotiation.accepted(request.headers.get("Accept", ""))[0].media
-    except ApiError:
-        media = negotiation.JSON
-    response = answer(error.status(), status=error.code, media=media)
+    response = answer(error.status(), status=error.code, media=media or negotiation.JSON)
+    if not media and isinstance(response, ObjectResponse):
+        response.indent()
     if error.details.get("retryAfterSeconds"):
         response.headers["Retry-After"] = str(error.details["retryAfterSeconds"])
     for text in error.warnings:

@@ -71,12 +71,12 @@ def _response_kind(kind: Kind, group: str, version: str, name: str) -> Body:
     return {"group": group, "version": version, "kind": name}
 
 
-def core_versions() -> Body:
-    """Return the body of GET /api."""
+def core_versions(address: str) -> Body:
+    """Return the body of GET /api; ``address``: host and port of the server."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
     }
 
 
@@ -131,16 +131,10 @@ def _resources(kind: Kind) -> Iterator[Body]:
         body["storageVersionHash"] = _storage_version_hash(kind)
     yield body
     for sub in _subresources(kind):
-        shown: Body = {
-            "name": f"{resource.plural}/{sub.name}",
-            "singularName": "",
-            "namespaced": resource.namespaced,
-            "kind": sub.kind,
-            "verbs": list(sub.verbs),
-        }
-        if (sub.group, sub.version) != (resource.group, resource.version):
-            shown["group"], shown["version"] = sub.group, sub.version
-        yield shown
+        named = {"name": f"{resource.plural}/{sub.name}", "singularName": "", "namespaced": resource.namespaced}
+        elsewhere = (sub.group, sub.version) != (resource.group, resource.version)
+        group_version = {"group": sub.group, "version": sub.version} if elsewhere else {}
+        yield {**named, **group_version, "kind": sub.kind, "verbs": list(sub.verbs)}
 
 
 def _storage_version_hash(kind: Kind) -> str:

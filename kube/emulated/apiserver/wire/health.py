@@ -10,7 +10,7 @@ from multidict import MultiMapping
 
 from mews.kube.api.resources import NAMESPACES, SERVICES
 from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.wire.call import headers
+from mews.kube.emulated.apiserver.wire.call import headers, text
 
 FACES = ("healthz", "livez", "readyz")
 _Check = Callable[[Store], bool]
@@ -113,7 +113,7 @@ def answer(store: Store, face: str, rest: Sequence[str], query: MultiMapping[str
         if check is None:
             return _text("404 page not found\n", 404)
         well = check(store)
-        return _text("ok" if well else "internal server error: reason withheld\n", 200 if well else 500)
+        return text("ok") if well else text("internal server error: reason withheld\n", 500)
     skipped = set(query.getall("exclude", []))
     found = {name: name in skipped or check(store) for name, check in checks.items()}
     well = all(found.values())

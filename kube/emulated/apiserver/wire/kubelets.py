@@ -75,10 +75,14 @@ class KubeletApi(Protocol):
 
 
 class KubeletDirectory(Protocol):
-    """Finds the kubelet of a node."""
+    """Finds the kubelet of a node, and what else of the cluster runs."""
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
         """Return None while no kubelet runs there."""
+        ...
+
+    def runs(self, component: str) -> bool:
+        """Return whether ``scheduler`` or ``controller-manager`` does."""
         ...
 
 
@@ -89,13 +93,22 @@ class NoKubelets:
         """Return None, since no node has a kubelet."""
         return None
 
+    def runs(self, component: str) -> bool:
+        """Return False, since nothing runs."""
+        return False
+
 
 class Kubelets:
     """The KubeletDirectory, for an API server that is there before the kubelets are."""
 
     def __init__(self) -> None:
         self.find: Callable[[str], KubeletApi | None] = lambda node: None
+        self.find_component: Callable[[str], bool] = lambda component: False
 
     def kubelet_of(self, node: str) -> KubeletApi | None:
         """Return None while no kubelet runs there."""
         return self.find(node)
+
+    def runs(self, component: str) -> bool:
+        """Return whether ``scheduler`` or ``controller-manager`` does."""
+        return self.find_component(component)

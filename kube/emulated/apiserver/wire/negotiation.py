@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,14 +76,39 @@ def _form(part: str) -> Form | None:
     return Form(media, values.get("as", ""), values.get("g", ""), values.get("v", ""))
 
 
-def encode(body: Any, media: str = JSON) -> bytes:
-    """Return a body as JSON or YAML."""
+def encode(body: Any, media: str = JSON, *, indented: bool = False) -> bytes:
+    """Return a body as JSON or YAML; JSON as Go writes it, safe within HTML."""
     if media == YAML:
         return yaml.dump(body, Dumper=_Dumper, default_flow_style=False).encode()
     try:
-        return orjson.dumps(body)
+        written = orjson.dumps(body, option=orjson.OPT_INDENT_2 if indented else None)
     except TypeError:  # whole numbers of more than 64 bits, which custom objects may hold
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        separators = (",", ": ") if indented else (",", ":")
+        written = json.dumps(body, indent=2 if indented else None, separators=separators, ensure_ascii=False).encode()
+    return _UNSAFE.sub(lambda found: _SAFE[found[0]], written)
+
+
+_SAFE = {
+    b"<": b"\\u003c",
+    b">": b"\\u003e",
+    b"&": b"\\u0026",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
+_UNSAFE = re.compile(b"[<>&]|\xe2\x80[\xa8\xa9]")
+"""What encoding/json escapes; all of it stands in texts only."""
+
+
+def wants_indented(pretty: str, user_agent: str) -> bool:
+    """Return whether JSON is to be indented, by the parameter ``pretty`` and the User-Agent
+    (endpoints/handlers/negotiation, isPrettyPrint)."""
+    if pretty:
+        return pretty in _TRUE
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
+
+
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+"""What Go's ParseBool takes for true."""
 
 
 class _Dumper(yaml.SafeDumper):

@@ -16,7 +16,7 @@ from mews.kube.emulated.apiserver.store.kinds import GroupVersion, Kind, Registr
 from mews.kube.emulated.apiserver.types.gotypes import release_mark, root_of, table
 from mews.kube.emulated.apiserver.wire.openapi_custom import custom_list, custom_schema
 from mews.kube.emulated.apiserver.wire.openapi_schemas import reference, schema_name, schemas_of
-from mews.kube.releases.release_data import git_version
+from mews.kube.releases.release_data import minor
 
 Body = dict[str, Any]
 
@@ -29,7 +29,12 @@ IN_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 def empty(release: str) -> bytes:
     """Return a document that tells title and version only: all that is served is told in version 3."""
-    return b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07" + git_version(release).encode()
+    return b"\n\x032.0\x12\x12\n\nKubernetes\x12\x04" + _shown_version(release).encode()
+
+
+def _shown_version(release: str) -> str:
+    """Without the patch level, as upstream's effective version."""
+    return f"1.{minor(release)}"
 
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -78,7 +83,7 @@ def document(kinds: Registry, path: str) -> Body | None:
             paths = {url: item for kind in members for url, item in _paths(kind)}
             return {
                 "openapi": "3.0.0",
-                "info": {"title": "Kubernetes", "version": git_version(kinds.release)},
+                "info": {"title": "Kubernetes", "version": _shown_version(kinds.release)},
                 "paths": dict(sorted(paths.items())),
                 "components": {"schemas": _schemas(members)},
             }
@@ -91,7 +96,7 @@ def swagger(kinds: Registry) -> Body:
     text = json.dumps(_schemas(everything, older=True)).replace("#/components/schemas/", "#/definitions/")
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": git_version(kinds.release)},
+        "info": {"title": "Kubernetes", "version": _shown_version(kinds.release)},
         "paths": {url: _older(item) for kind in everything for url, item in _paths(kind)},
         "definitions": {name: _plain(schema) for name, schema in json.loads(text).items()},
     }

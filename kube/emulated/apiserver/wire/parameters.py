@@ -141,11 +141,9 @@ _DELETE_OPTIONS = {
 def _check_shape(given: Mapping[str, Any]) -> None:
     """500, as upstream, for a body that is no DeleteOptions."""
     if given.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise ServerError(
-            f'no kind "{given["kind"]}" is registered for version "{given.get("apiVersion", "")}" in scheme '
-            '"pkg/runtime/scheme.go:110"',
-            reason="",
-        )
+        version = given.get("apiVersion") or "meta.k8s.io/v1"
+        text = f'no kind "{given["kind"]}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
+        raise ServerError(text, reason="")
     for name, (go_type, wanted) in _DELETE_OPTIONS.items():
         value = given.get(name)
         if (value is not None and json_type(value) != wanted) or isinstance(value, float):

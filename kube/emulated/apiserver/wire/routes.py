@@ -7,6 +7,7 @@ from msgspec import Struct
 from mews.kube.emulated.apiserver.store import refusals
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
 
+_SPECIAL = ("watch", "proxy")
 _OF_THE_NAMESPACE_ITSELF = ("status", "finalize")
 
 
@@ -42,16 +43,32 @@ class Route(Struct, frozen=True):
         return f"{self.plural}/{self.subresource}" if self.subresource else self.plural
 
 
+class NoRouteError(Exception):
+    """A path that begins a resource's and does not go on (request/requestinfo.go); upstream answers 500 in plain
+    text."""
+
+
+def split(path: str) -> list[str]:
+    """Return the parts of a path. Without a name of the namespace the objects of all are meant."""
+    return [part for part in path.replace("/namespaces//", "/").split("/") if part]
+
+
 def parse(parts: list[str]) -> Route | None:
     """Return the route of a split path such as ``["api", "v1", "namespaces", "n", "pods"]``; None when it is no
-    resource's."""
+    resource's.
+
+    Raises NoRouteError.
+    """
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
     elif len(parts) >= 4 and parts[0] == "apis":
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
-    watched = rest[0] == "watch" and len(rest) > 1
+    if rest[0] in _SPECIAL and len(rest) == 1:
+        path = "/".join(("", *parts))
+        raise NoRouteError(f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}")
+    watched = rest[0] == "watch"
     rest = rest[1:] if watched else rest
     namespace = None
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in _OF_THE_NAMESPACE_ITSELF:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -22,6 +22,7 @@ from mews.kube.emulated.apiserver.store.long_work import LONG_WORK, LongWork
 from mews.kube.emulated.apiserver.store.store import Store
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.wire import (
+    component_statuses,
     connects,
     discovery,
     health,
@@ -39,6 +40,7 @@ from mews.kube.emulated.apiserver.wire.aggregation.aggregator import Aggregator
 from mews.kube.emulated.apiserver.wire.aggregation.openapi_parts import joined_swagger
 from mews.kube.emulated.apiserver.wire.call import (
     Call,
+    ObjectResponse,
     ServerContext,
     answer,
     headers,
@@ -49,7 +51,7 @@ from mews.kube.emulated.apiserver.wire.call import (
 )
 from mews.kube.emulated.apiserver.wire.housekeeping import Housekeeping
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
-from mews.kube.emulated.apiserver.wire.negotiation import JSON, accepted
+from mews.kube.emulated.apiserver.wire.negotiation import JSON, accepted, wants_indented
 from mews.kube.emulated.apiserver.wire.openapi_cache import SwaggerCache
 from mews.kube.emulated.apiserver.wire.parameters import flag
 from mews.kube.emulated.apiserver.wire.webhooks import HttpWebhooks
@@ -178,16 +180,20 @@ class ApiServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         token = LONG_WORK.set(LongWork(self._world.long_work))
         try:
-            return await self._answer(request)
+            response = await self._answer(request)
         except ApiError as error:
-            return refuse(error, request)
-        except ImpersonationError as error:
+            response = refuse(error, request)
+        except (ImpersonationError, routes.NoRouteError) as error:
             return text(f"Internal Server Error: {refusals.shown(request.path_qs)}: {error}\n", 500)
         finally:
             LONG_WORK.reset(token)
+        asked = (request.query.get("pretty", ""), request.headers.get("User-Agent", ""))
+        if isinstance(response, ObjectResponse) and wants_indented(*asked):
+            response.indent()
+        return response
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        parts = [part for part in request.path.split("/") if part]
+        parts = routes.split(request.path)
         user = self._world.authenticator.user_of(request.headers)
         route = routes.parse(parts)
         self._world.authorizer.check(user, _attributes(request, route))
@@ -215,7 +221,8 @@ class ApiServer:
             response = await handler(call)
         except ApiError as error:
             asked.end(error.code)
-            error.warnings = [*([kind.warning] if kind.warning else []), *call.warnings]
+            refused = error.reason == "MethodNotAllowed" and not streamed  # before the handler that would warn
+            error.warnings = [*([kind.warning] if kind.warning and not refused else []), *call.warnings]
             raise
         asked.end(response.status)
         if kind.warning and not response.prepared:
@@ -226,8 +233,9 @@ class ApiServer:
     # Complex: one case for each path that is no resource.
     def _about(self, request: web.BaseRequest, parts: list[str]) -> web.Response:  # noqa: C901
         """Return everything that is not a resource: discovery, OpenAPI, health, version."""
-        reads = request.method in ("GET", "HEAD")
-        if request.method == "TRACE" or (not reads and (parts[:1] in (["version"], ["openapi"]) or len(parts) > 1)):
+        if request.method != "GET" and (parts[:1] in (["version"], ["api"]) or request.method == "TRACE"):
+            raise refusals.wrong_method()
+        if request.method not in ("GET", "HEAD") and len(parts) > 1 and not _takes_any_method(parts):
             raise refusals.wrong_method()
         # The whole table of paths that are no resource, in one place as in a router: most cases are one expression, and
         # what they share (405 before, 404 after, the media type) stands around the table once.
@@ -267,7 +275,8 @@ class ApiServer:
             case ["openapi", "v2"]:
                 body = joined_swagger(openapi.swagger(kinds), list(others.swaggers()))
             case ["openapi", "v3"] if not request.path.endswith("/"):
-                body = others.extend_index(openapi.index(kinds))
+                index = others.extend_index(openapi.index(kinds))
+                return answer(index, content_type="text/plain; charset=utf-8", ends_line=False)
             case ["openapi", "v3", *rest]:
                 body = openapi.document(kinds, "/".join(rest)) if rest else None
                 if body is None:
@@ -296,9 +305,15 @@ class ApiServer:
                 body = discovery.aggregated(kinds, core=core, version=form.version)
                 return answer(body if core else others.extend_discovery(body), content_type=kind, cache="public")
             if not form.kind:
-                listed = discovery.core_versions() if core else others.extend_groups(discovery.group_list(kinds))
+                address = self.url.partition("//")[2]
+                listed = discovery.core_versions(address) if core else others.extend_groups(discovery.group_list(kinds))
                 return answer(listed, media=form.media)
         raise refusals.unknown_resource()
+
+
+def _takes_any_method(parts: Sequence[str]) -> bool:
+    """OpenAPI and the index of a group are handlers without a method of their own; versions are web services."""
+    return parts[0] == "openapi" or (parts[0] == "apis" and len(parts) == 2)
 
 
 def _key_set(request: web.BaseRequest, keys: Mapping[str, Any]) -> web.Response:
@@ -336,6 +351,10 @@ def _handler(call: Call) -> Handler:  # noqa: C901
         and not _is_watch(call.request, route)
     ):
         return metrics_api.serve
+    if route.plural == component_statuses.RESOURCE and not route.group and not route.subresource and method == "GET":
+        if _is_watch(call.request, route):
+            raise component_statuses.no_watch()
+        return component_statuses.serve
     if route.rest and route.subresource != "proxy":
         raise refusals.unknown_resource()
     if route.subresource in _OF_STREAMS and method in _STREAM_METHODS[route.subresource]:

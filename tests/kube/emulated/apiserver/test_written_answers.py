@@ -15,7 +15,15 @@ from mews.kube.emulated.apiserver.wire.server import ApiServer
 
 Ask = Callable[..., Awaitable[aiohttp.ClientResponse]]
 NOT_ALLOWED = "the server does not allow this method on the requested resource"
-NO_PODS = '{\n  "kind": "PodList",\n  "apiVersion": "v1",\n  "metadata": {\n    "resourceVersion": "%s"\n  },\n  "items": []\n}'
+NO_PODS = """\
+{
+  "kind": "PodList",
+  "apiVersion": "v1",
+  "metadata": {
+    "resourceVersion": "%s"
+  },
+  "items": []
+}"""
 
 
 def asked(work: Callable[[Ask, ApiServer], Awaitable[None]], kubelets: Kubelets | None = None) -> None:

@@ -88,6 +88,7 @@ def _cell(runs: Sequence[_Run]) -> dict[str, Any]:
         "runs": len(runs),
         "failed": sum(run["verdict"] != "passed" for run in runs),
         "pods": pods,
+        "lost": sum(run["lost"] for run in runs),
         **_interval("lost_per_1000_pods", [1000 * run["lost"] / max(run["pods"], 1) for run in runs]),
         "doubled": sum(run["doubled"] for run in runs),
         "violations": sum(run["violations"] for run in runs),

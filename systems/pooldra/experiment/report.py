@@ -135,12 +135,12 @@ def _what_it_means(cells: Sequence[Row]) -> str:
     for way in HAND_OVERS:
         rows = picked(cells, hand_over=way)
         pods, moves = sum(row["pods"] for row in rows), sum(row["moves"] for row in rows)
-        lost = round(sum(row["lost_per_1000_pods"] * row["runs"] for row in rows) / sum(row["runs"] for row in rows))
+        lost = sum(row["lost"] for row in rows)
         vain = sum(row["in_vain_per_1000_moves"] * row["moves"] for row in rows) / max(moves, 1) / 10
         twice = sum(row["doubled"] for row in rows)
         text = (
             f"- `{way}`: {pods} pods needed {moves} attached GPUs ({moves / max(pods, 1):.2g} per pod). {vain:.2g} % "
-            f"of these were detached unused. Of 1,000 pods {lost} lost a GPU to another claim after the attach. "
+            f"of these were detached unused. {lost} pods lost a GPU to another claim after the attach. "
             f"A GPU was allocated twice {twice} times."
         )
         lines += wrap(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -15,7 +15,8 @@ the program is another process, a child of the caller's, who reads its number fr
 ``pause FD NAMESPACES --`` is the first process of new ones, and takes in the orphans of all others.
 
 ``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor of a
-socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP;
+socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP,
+and tells the names of its sockets unless IP is of this machine; ``-``: it is in no pod, and connects alone are answered;
 ``filter FD --`` only finds out whether anybody could.
 
 What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and
@@ -48,11 +49,12 @@ _NO_DEVICES_NOR_PROGRAMS = 2 | 4 | 8
 _TAKE_TERMINAL = 0x540E
 _SET_PARENT_DEATH_SIGNAL, _SET_NAME, _NO_NEW_PRIVILEGES = 1, 15, 38
 _SECCOMP = {
-    "x86_64": (317, 0xC000003E, (42, 49)),
-    "aarch64": (277, 0xC00000B7, (200, 203)),
-    "riscv64": (277, 0xC00000F3, (200, 203)),
+    "x86_64": (317, 0xC000003E, (42, 49, 51, 52, 43, 288)),
+    "aarch64": (277, 0xC00000B7, (203, 200, 204, 205, 202, 242)),
+    "riscv64": (277, 0xC00000F3, (203, 200, 204, 205, 202, 242)),
 }
-"""Machine -> number of seccomp(2), its name in filters (AUDIT_ARCH), numbers of bind(2) and connect(2)."""
+"""Machine -> number of seccomp(2), its name in filters (AUDIT_ARCH), numbers of connect(2), bind(2), getsockname(2),
+getpeername(2), accept(2) and accept4(2)."""
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
@@ -149,18 +151,24 @@ def _join_network(door: str, ip: str) -> None:
         return
     import _socket  # without the module socket, which takes as long as all else here
 
-    way, listener = _socket.socket(fileno=int(door)), _filter()
+    way, listener = _socket.socket(fileno=int(door)), _filter(_asked(ip))
     way.sendmsg([ip.encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("=i", listener))])
     way.close()
     os.close(listener)
 
 
-def _filter() -> int:
-    """Have the kernel ask before each bind and connect; returns the descriptor by which it asks."""
+def _asked(ip: str) -> int:
+    """How many of the calls are asked about: whoever has this machine's network only connects elsewhere, and a pod
+    that is known by an address of this machine need not be told another one."""
+    return 1 if ip == "-" else 2 if ip.startswith("127.") else 6
+
+
+def _filter(asked: int) -> int:
+    """Have the kernel ask before each of the first calls; returns the descriptor by which it asks."""
     seccomp, machine, calls = _SECCOMP[os.uname().machine]
     lines = [
-        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, 3, machine),
-        (_LOAD, 0, 0, 0), (_JUMP_EQUAL, 2, 0, calls[0]), (_JUMP_EQUAL, 1, 0, calls[1]),
+        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, asked + 1, machine), (_LOAD, 0, 0, 0),
+        *((_JUMP_EQUAL, asked - at, 0, number) for at, number in enumerate(calls[:asked])),
         (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ASK),
     ]  # fmt: skip
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
@@ -267,7 +275,7 @@ def _in_order(opened: dict[str, int]) -> list[int]:
 
 
 def _try_filter(fault: int, words: list[str]) -> None:
-    os.close(_filter())
+    os.close(_filter(6))
 
 
 _WORK = {"boot": _boot, "contain": _contain, "filter": _try_filter, "pause": _pause}

@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,21 +18,30 @@ _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
 _CONTINUE = 1
 _PIDFD_GETFD = 438
-_MACHINES = {"x86_64": (49, 42), "aarch64": (200, 203)}
-"""Numbers of bind(2) and connect(2)."""
+_NAMES = ("bind", "connect", "accept", "accept4", "getsockname", "getpeername")
+_ADDRESSED = _NAMES[:2]
+_GENERIC = (200, 203, 202, 242, 204, 205)
+_MACHINES = {"x86_64": (49, 42, 43, 288, 51, 52), "aarch64": _GENERIC, "riscv64": _GENERIC}
+"""Their numbers."""
+_ADD_DESCRIPTOR, _ADD_AND_SEND = 0x40182103, 2
+_ADDED = struct.Struct("=QIIII")
+_LENGTH = struct.Struct("=I")
 _LONGEST = 128
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class SocketCall(Struct, frozen=True):
-    """A bind or connect that waits for its answer; ``address`` is the bytes of its sockaddr."""
+    """A call that waits for its answer: ``name`` is that of its manual page. ``address`` is the bytes of the sockaddr
+    that it is given; ``pointers`` are where it wants another one, and its length."""
 
     listener: int
     id: int
     pid: int
-    is_bind: bool
+    name: str
     descriptor: int
     address: bytes
+    pointers: tuple[int, int] = (0, 0)
+    flags: int = 0
 
     @property
     def target(self) -> tuple[str, int] | None:
@@ -60,7 +70,34 @@ class SocketCall(Struct, frozen=True):
                 raise OSError(ctypes.get_errno(), "pidfd_getfd")
         finally:
             os.close(process)
-        return socket.socket(fileno=number)
+        try:
+            return socket.socket(fileno=number)
+        except OSError:  # it is none
+            os.close(number)
+            raise
+
+    def tell(self, family: int, name: tuple[str, int, int, int]) -> None:
+        """Write an address where the process wants it: host, port, and of IPv6 flow and scope.
+
+        Raises OSError.
+        """
+        host, port, flow, scope = name
+        packed = struct.pack("=H", family) + port.to_bytes(2, "big")
+        if family == socket.AF_INET6:
+            packed += struct.pack("=I", flow) + socket.inet_pton(family, host) + struct.pack("=I", scope)
+        else:
+            packed += socket.inet_pton(family, host) + bytes(8)
+        at, length_at = self.pointers
+        room = _LENGTH.unpack(_memory(self.pid, length_at, _LENGTH.size))[0]
+        _write(self.pid, ((at, packed[: min(room, len(packed))]), (length_at, _LENGTH.pack(len(packed)))))
+
+    def give(self, descriptor: int) -> None:
+        """Let the process have a copy of a descriptor, and be the call's result.
+
+        Raises OSError.
+        """
+        is_closed = os.O_CLOEXEC if self.flags & socket.SOCK_CLOEXEC else 0
+        fcntl.ioctl(self.listener, _ADD_DESCRIPTOR, _ADDED.pack(self.id, _ADD_AND_SEND, descriptor, 0, is_closed))
 
     def proceed(self) -> None:
         """Let the kernel do it as the process asked for it."""
@@ -94,20 +131,32 @@ def next_call(listener: int) -> SocketCall | None:
         fcntl.ioctl(listener, _RECEIVE, buffer)
     except OSError:  # whoever made it has been killed
         return None
-    number, pid, _, call, _, _, descriptor, address, length, *_ = _NOTIFICATION.unpack(buffer)
+    number, pid, _, call, _, _, descriptor, address, length, flags, *_ = _NOTIFICATION.unpack(buffer)
+    name = _NAMES[_MACHINES[os.uname().machine].index(call)]
     try:
-        read = _memory(pid, address, min(length, _LONGEST))
+        read = _memory(pid, address, min(length, _LONGEST)) if name in _ADDRESSED else b""
         fcntl.ioctl(listener, _IS_VALID, struct.pack("=Q", number))  # else the number may be another process' by now
     except OSError:
         read = b""
-    is_bind = call == _MACHINES[os.uname().machine][0]
-    return SocketCall(listener, number, pid, is_bind, _signed(descriptor), read)
+    if name in _ADDRESSED:
+        return SocketCall(listener, number, pid, name, _signed(descriptor), read)
+    wanted = (address, length)
+    return SocketCall(listener, number, pid, name, _signed(descriptor), b"", wanted, flags if name == "accept4" else 0)
 
 
 def _memory(pid: int, address: int, length: int) -> bytes:
     descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.pread(descriptor, length, address)
+    finally:
+        os.close(descriptor)
+
+
+def _write(pid: int, parts: Iterable[tuple[int, bytes]]) -> None:
+    descriptor = os.open(f"/proc/{pid}/mem", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        for at, data in parts:
+            os.pwrite(descriptor, data, at)
     finally:
         os.close(descriptor)
 

@@ -81,7 +81,7 @@ class KubernetesControlPlane:
     def find_pods(self, place_of: PlaceOf) -> None:
         """kube-apiserver's connections to pods and Services lead where that function says."""
         self._finds_pods = True
-        self._servers.callers.find(place_of)
+        self._servers.find_pods(place_of)
 
     def kube(self, actor: str) -> HttpKube:
         """Return a client with the administrator's token, and the actor's name."""
@@ -145,7 +145,7 @@ class KubernetesControlPlane:
     async def close(self) -> None:
         """Close the clients and the kubelets' servers; stop the servers unless they are others'."""
         if self._finds_pods:
-            self._servers.callers.find(None)
+            self._servers.find_pods(None)
         for kube in self._kubes:
             await kube.close()
         if self._metrics is not None:

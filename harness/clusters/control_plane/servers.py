@@ -18,7 +18,7 @@ from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, m
 from mews.harness.clusters.programs.finding import HOW, feature_switch, needed, switched
 from mews.harness.errors import RequirementError
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
-from mews.kube.emulated.kubelet.podnet.callers import Callers
+from mews.kube.emulated.kubelet.podnet.callers import Callers, PlaceOf
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.listening.ports import free_ports
 from mews.own_files import append_own
@@ -62,15 +62,10 @@ class Servers:
             raise RuntimeError("the control plane does not run")
         return self._identity
 
-    @property
-    def callers(self) -> Callers:
-        """How the API server reaches pods.
-
-        Raises RuntimeError before the start.
-        """
-        if self._callers is None:
-            raise RuntimeError("the control plane does not run")
-        return self._callers
+    def find_pods(self, place_of: PlaceOf | None) -> None:
+        """While it runs, the API server's connections lead where that function says; None: where they say."""
+        if self._callers is not None:
+            self._callers.find(place_of)
 
     def ready(self) -> None:
         """Start it, or empty it when it runs already.

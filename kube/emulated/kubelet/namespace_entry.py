@@ -49,14 +49,16 @@ _NO_DEVICES_NOR_PROGRAMS = 2 | 4 | 8
 _TAKE_TERMINAL = 0x540E
 _SET_PARENT_DEATH_SIGNAL, _SET_NAME, _NO_NEW_PRIVILEGES = 1, 15, 38
 _SECCOMP = {
-    "x86_64": (317, 0xC000003E, (42, 49, 51, 52, 43, 288)),
-    "aarch64": (277, 0xC00000B7, (203, 200, 204, 205, 202, 242)),
-    "riscv64": (277, 0xC00000F3, (203, 200, 204, 205, 202, 242)),
+    "x86_64": (317, 0xC000003E, (42, 49, 51, 52, 43, 288), (44, 45)),
+    "aarch64": (277, 0xC00000B7, (203, 200, 204, 205, 202, 242), (206, 207)),
+    "riscv64": (277, 0xC00000F3, (203, 200, 204, 205, 202, 242), (206, 207)),
 }
 """Machine -> number of seccomp(2), its name in filters (AUDIT_ARCH), numbers of connect(2), bind(2), getsockname(2),
-getpeername(2), accept(2) and accept4(2)."""
+getpeername(2), accept(2) and accept4(2); of sendto(2) and recvfrom(2)."""
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_FIFTH = 16 + 4 * 8
+"""Where a filter finds the call's fifth argument."""
 _ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
 
 
@@ -165,10 +167,12 @@ def _asked(ip: str) -> int:
 
 def _filter(asked: int) -> int:
     """Have the kernel ask before each of the first calls; returns the descriptor by which it asks."""
-    seccomp, machine, calls = _SECCOMP[os.uname().machine]
+    seccomp, machine, calls, of_datagrams = _SECCOMP[os.uname().machine]
+    datagrams = _that_name_somebody(*of_datagrams) if asked == len(calls) else ()
+    last = asked + len(datagrams)
     lines = [
-        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, asked + 1, machine), (_LOAD, 0, 0, 0),
-        *((_JUMP_EQUAL, asked - at, 0, number) for at, number in enumerate(calls[:asked])),
+        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, last + 1, machine), (_LOAD, 0, 0, 0),
+        *((_JUMP_EQUAL, last - at, 0, number) for at, number in enumerate(calls[:asked])), *datagrams,
         (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ASK),
     ]  # fmt: skip
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
@@ -181,6 +185,15 @@ def _filter(asked: int) -> int:
             os.set_inheritable(listener, False)
             return int(listener)
     raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
+def _that_name_somebody(send: int, receive: int) -> tuple[tuple[int, int, int, int], ...]:
+    """Of these calls those with a place for an address, both halves of which are looked at: they are few, since what
+    is connected has none."""
+    return (
+        (_JUMP_EQUAL, 1, 0, send), (_JUMP_EQUAL, 0, 4, receive), (_LOAD, 0, 0, _FIFTH), (_JUMP_EQUAL, 0, 3, 0),
+        (_LOAD, 0, 0, _FIFTH + 4), (_JUMP_EQUAL, 0, 1, 0),
+    )  # fmt: skip
 
 
 def _contain(fault: int, words: list[str]) -> None:

@@ -56,11 +56,17 @@ class PodSubnet(Struct, frozen=True):
         """Return where on this machine an address is: 127.77.2.3 for 10.244.2.3; others are where they say."""
         return f"{self.inner}{ip[len(self.shown) :]}" if ip.startswith(f"{self.shown}.") else ip
 
-    def known(self, ip: str) -> str:
-        """Return what a pod calls an address of this machine: 10.244.2.3 for 127.77.2.3, 127.0.0.1 for 127.78.2.3."""
+    def known(self, ip: str, pod: PodAddress | None = None) -> str:
+        """Return what a pod calls an address of this machine: 10.244.2.3 for 127.77.2.3, 127.0.0.1 for 127.78.2.3.
+
+        ``pod`` is whose own address has this as its peer: there is no 127.0.0.1, and what comes from this machine has
+        the first address of the node's pods, 10.244.2.1, as where CNI makes a bridge.
+        """
         if not self.is_hidden:
             return ip
-        if ip.startswith(f"{PodAddress(f'{self.inner}.0.0').local.rpartition('.0.0')[0]}."):
+        if pod is not None and ip == _LOOPBACK[0]:
+            return f"{self.known(pod.ip).rpartition('.')[0]}.1"
+        if ip.startswith(f"{PodAddress(f'{self.inner}.0.0').local.removesuffix('.0.0')}."):
             return _LOOPBACK[0]
         return f"{self.shown}{ip[len(self.inner) :]}" if ip.startswith(f"{self.inner}.") else ip
 

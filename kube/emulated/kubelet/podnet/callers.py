@@ -40,18 +40,13 @@ class Callers:
         self._thread = threading.Thread(target=self._answer, name="callers", daemon=True)
         self._thread.start()
 
-    @property
-    def answered(self) -> bool:
-        """Whether this machine allows it."""
-        return bool(self.passed)
-
     def find(self, place_of: PlaceOf | None) -> None:
         """From now on that function says where what they call is; None: right there."""
         self._place_of = place_of
 
     def close(self) -> None:
         """Answer no more."""
-        if self.answered:
+        if self.passed:
             self._theirs.send(b"")
             self._thread.join()
             self._ours.close()

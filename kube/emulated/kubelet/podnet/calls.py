@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import select
@@ -18,21 +19,21 @@ _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
 _CONTINUE = 1
 _PIDFD_GETFD = 438
-_NAMES = ("bind", "connect", "accept", "accept4", "getsockname", "getpeername")
-_ADDRESSED = _NAMES[:2]
-_GENERIC = (200, 203, 202, 242, 204, 205)
-_MACHINES = {"x86_64": (49, 42, 43, 288, 51, 52), "aarch64": _GENERIC, "riscv64": _GENERIC}
+_NAMES = ("bind", "connect", "accept", "accept4", "getsockname", "getpeername", "sendto", "recvfrom")
+_ADDRESSED, _WITH_CONTENT = ("bind", "connect", "sendto"), ("sendto", "recvfrom")
+_GENERIC = (200, 203, 202, 242, 204, 205, 206, 207)
+_MACHINES = {"x86_64": (49, 42, 43, 288, 51, 52, 44, 45), "aarch64": _GENERIC, "riscv64": _GENERIC}
 """Their numbers."""
 _ADD_DESCRIPTOR, _ADD_AND_SEND = 0x40182103, 2
 _ADDED = struct.Struct("=QIIII")
 _LENGTH = struct.Struct("=I")
-_LONGEST = 128
+_LONGEST, _LARGEST = 128, 0x10000
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class SocketCall(Struct, frozen=True):
     """A call that waits for its answer: ``name`` is that of its manual page. ``address`` is the bytes of the sockaddr
-    that it is given; ``pointers`` are where it wants another one, and its length."""
+    that it is given; ``pointers`` are where it wants another one, and its length. ``buffer`` is where the content of ``size`` bytes is, or is to be."""
 
     listener: int
     id: int
@@ -42,6 +43,8 @@ class SocketCall(Struct, frozen=True):
     address: bytes
     pointers: tuple[int, int] = (0, 0)
     flags: int = 0
+    buffer: int = 0
+    size: int = 0
 
     @property
     def target(self) -> tuple[str, int] | None:
@@ -91,6 +94,19 @@ class SocketCall(Struct, frozen=True):
         room = _LENGTH.unpack(_memory(self.pid, length_at, _LENGTH.size))[0]
         _write(self.pid, ((at, packed[: min(room, len(packed))]), (length_at, _LENGTH.pack(len(packed)))))
 
+    def content(self) -> bytes:
+        """Return what is to be sent.
+
+        Raises OSError, as where it is larger than any datagram.
+        """
+        if self.size > _LARGEST:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        return _memory(self.pid, self.buffer, self.size)
+
+    def put(self, content: bytes) -> None:
+        """Write it where the process wants it. Raises OSError."""
+        _write(self.pid, ((self.buffer, content),))
+
     def give(self, descriptor: int) -> None:
         """Let the process have a copy of a descriptor, and be the call's result.
 
@@ -106,6 +122,10 @@ class SocketCall(Struct, frozen=True):
     def end(self, error: int = 0) -> None:
         """It is done, or has failed with that number."""
         self._answer(_RESPONSE.pack(self.id, 0, -error, 0))
+
+    def end_with(self, result: int) -> None:
+        """It is done, and returns that number."""
+        self._answer(_RESPONSE.pack(self.id, result, 0, 0))
 
     def _answer(self, response: bytes) -> None:
         try:
@@ -131,17 +151,18 @@ def next_call(listener: int) -> SocketCall | None:
         fcntl.ioctl(listener, _RECEIVE, buffer)
     except OSError:  # whoever made it has been killed
         return None
-    number, pid, _, call, _, _, descriptor, address, length, flags, *_ = _NOTIFICATION.unpack(buffer)
+    number, pid, _, call, _, _, descriptor, *words = _NOTIFICATION.unpack(buffer)
     name = _NAMES[_MACHINES[os.uname().machine].index(call)]
+    content, flags = words[:2] if name in _WITH_CONTENT else (0, 0), words[2]
+    address, length = words[3:5] if name in _WITH_CONTENT else words[:2]
     try:
-        read = _memory(pid, address, min(length, _LONGEST)) if name in _ADDRESSED else b""
+        read = _memory(pid, address, min(_signed(length), _LONGEST)) if name in _ADDRESSED else b""
         fcntl.ioctl(listener, _IS_VALID, struct.pack("=Q", number))  # else the number may be another process' by now
     except OSError:
         read = b""
-    if name in _ADDRESSED:
-        return SocketCall(listener, number, pid, name, _signed(descriptor), read)
-    wanted = (address, length)
-    return SocketCall(listener, number, pid, name, _signed(descriptor), b"", wanted, flags if name == "accept4" else 0)
+    pointers = (0, 0) if name in _ADDRESSED else (address, length)
+    flags = _signed(flags) if name == "accept4" or name in _WITH_CONTENT else 0
+    return SocketCall(listener, number, pid, name, _signed(descriptor), read, pointers, flags, *content)
 
 
 def _memory(pid: int, address: int, length: int) -> bytes:

@@ -24,7 +24,8 @@ from mews.kube.emulated.kubelet.podnet.addresses import (
     plain,
 )
 from mews.kube.emulated.kubelet.podnet.calls import SocketCall, next_call
-from mews.kube.emulated.kubelet.podnet.names import accept, tell_name
+from mews.kube.emulated.kubelet.podnet.datagrams import send
+from mews.kube.emulated.kubelet.podnet.names import TELL
 from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 
 _BIND_NO_PORT = 24
@@ -86,10 +87,10 @@ class PodNetwork:
 
     def _do(self, call: SocketCall, pod: PodAddress | None) -> None:
         try:
-            if call.name.startswith("accept"):
-                accept(call, self.subnet)
-            elif call.name.startswith("get"):
-                tell_name(call, self.subnet)
+            if pod is not None and call.name in TELL:
+                TELL[call.name](call, self.subnet, pod)
+            elif pod is not None and call.name == "sendto":
+                self._send(call, pod)
             else:
                 self._place(call, pod)
         except NoEndpointError:
@@ -133,14 +134,25 @@ class PodNetwork:
 
     def _destination(self, call: SocketCall, pod: PodAddress, ip: str, port: int) -> tuple[str, int] | None:
         services = self._services.services()
-        kind = "TCP"
-        if any(address == ip and number == port for address, number, _ in services):
+        kind = "UDP" if call.name == "sendto" else "TCP"
+        if kind == "TCP" and any(address == ip and number == port for address, number, _ in services):
             with call.socket() as own:
                 kind = "UDP" if own.type == socket.SOCK_DGRAM else "TCP"
         found = connected(pod, ip, port, kind, listens=listens, services=services, pick=self._rng.choice)
         if found is None and ip.startswith("127.") and ip != "127.0.0.1":
             return ip, port  # another pod, which is to see whom it is called by
         return None if found is None else (self.subnet.place(found[0]), found[1])
+
+    def _send(self, call: SocketCall, pod: PodAddress) -> None:
+        """A datagram to whoever is named with it; the pod's address is its source, though the socket has none."""
+        with call.socket() as own:
+            place = None
+            if own.type == socket.SOCK_DGRAM and call.target is not None:
+                place = self._destination(call, pod, self.subnet.place(plain(call.target[0])), call.target[1])
+            if place is None:
+                call.proceed()
+                return
+            call.end_with(send(own, call, place, source=pod))
 
     def _act(self, call: SocketCall, pod: PodAddress | None, place: tuple[str, int]) -> None:
         own = call.socket()

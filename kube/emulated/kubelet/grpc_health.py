@@ -20,7 +20,9 @@ _UNARY_STATUS = b"\x08"
 async def check(action: GrpcCheck, timeout_s: float, place: Callable[[str], str] = str) -> HandlerResult:
     """Connect and ask; SERVING is well. ``place`` says where on this machine an address is."""
     where = f"{action.host}:{action.port}"
-    async with grpc.aio.insecure_channel(f"{place(action.host)}:{action.port}", [("grpc.default_authority", where)]) as channel:
+    async with grpc.aio.insecure_channel(
+        f"{place(action.host)}:{action.port}", [("grpc.default_authority", where)]
+    ) as channel:
         try:
             async with asyncio.timeout(timeout_s):
                 await channel.channel_ready()

@@ -78,7 +78,11 @@ func review(w http.ResponseWriter, r *http.Request) {
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "healthy" {
-		answer, err := http.Get("http://127.0.0.1" + port + "/healthz")
+		where := "http://127.0.0.1" + port + "/healthz"
+		if strings.HasPrefix(os.Args[2], "http") {
+			where = os.Args[2]
+		}
+		answer, err := http.Get(where)
 		if err != nil || answer.StatusCode != http.StatusOK {
 			os.Exit(1)
 		}

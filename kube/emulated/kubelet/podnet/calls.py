@@ -24,7 +24,7 @@ _ADDRESSED, _WITH_CONTENT = ("bind", "connect", "sendto"), ("sendto", "recvfrom"
 _GENERIC = (200, 203, 202, 242, 204, 205, 206, 207)
 _MACHINES = {"x86_64": (49, 42, 43, 288, 51, 52, 44, 45), "aarch64": _GENERIC, "riscv64": _GENERIC}
 """Their numbers."""
-_ADD_DESCRIPTOR, _ADD_AND_SEND = 0x40182103, 2
+_ADD_DESCRIPTOR = 0x40182103
 _ADDED = struct.Struct("=QIIII")
 _LENGTH = struct.Struct("=I")
 _LONGEST, _LARGEST = 128, 0x10000
@@ -113,7 +113,8 @@ class SocketCall(Struct, frozen=True):
         Raises OSError.
         """
         is_closed = os.O_CLOEXEC if self.flags & socket.SOCK_CLOEXEC else 0
-        fcntl.ioctl(self.listener, _ADD_DESCRIPTOR, _ADDED.pack(self.id, _ADD_AND_SEND, descriptor, 0, is_closed))
+        asked = bytearray(_ADDED.pack(self.id, 0, descriptor, 0, is_closed))
+        self.end_with(fcntl.ioctl(self.listener, _ADD_DESCRIPTOR, asked))
 
     def proceed(self) -> None:
         """Let the kernel do it as the process asked for it."""

@@ -23,7 +23,7 @@ SUBNET = PodSubnet("10.244", "127.77")
 PROGRAM = """
 import json, select, socket, sys
 family = socket.AF_INET6 if sys.argv[1] == "::" else socket.AF_INET
-with socket.create_server((sys.argv[1], %d), family=family, dualstack_ipv6=family == socket.AF_INET6) as server:
+with socket.create_server((sys.argv[1], PORT), family=family, dualstack_ipv6=family == socket.AF_INET6) as server:
     print("listening", flush=True)
     while True:
         select.select([server], [], [])
@@ -31,7 +31,7 @@ with socket.create_server((sys.argv[1], %d), family=family, dualstack_ipv6=famil
         named = [each[0].replace("::ffff:", "") for each in (address, peer.getsockname(), peer.getpeername())]
         peer.sendall(json.dumps(named).encode())
         peer.close()
-""" % PORT
+""".replace("PORT", str(PORT))
 ASK = """
 import json, socket, sys
 with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as s:
@@ -42,12 +42,12 @@ ECHO = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(20)
-s.bind(("0.0.0.0", %d))
+s.bind(("0.0.0.0", PORT))
 print("listening", flush=True)
 while True:
     data, peer = s.recvfrom(99)
     s.sendto(b" ".join([data, peer[0].encode()]), peer)
-""" % PORT
+""".replace("PORT", str(PORT))
 SAY = """
 import select, socket, sys
 s = socket.socket({"4": socket.AF_INET, "6": socket.AF_INET6}[sys.argv[2]], socket.SOCK_DGRAM)
@@ -66,17 +66,17 @@ from concurrent.futures import ThreadPoolExecutor
 server = grpc.server(ThreadPoolExecutor(1))
 check = grpc.unary_unary_rpc_method_handler(lambda request, context: bytes((8, 1)))
 server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": check}),))
-server.add_insecure_port("0.0.0.0:%d")
+server.add_insecure_port("0.0.0.0:PORT")
 server.start()
 print("listening", flush=True)
 server.wait_for_termination()
-""" % PORT
+""".replace("PORT", str(PORT))
 WEB = """
 from http.server import HTTPServer, SimpleHTTPRequestHandler
-server = HTTPServer(("", %d), SimpleHTTPRequestHandler)
+server = HTTPServer(("", PORT), SimpleHTTPRequestHandler)
 print("listening", flush=True)
 server.serve_forever()
-""" % PORT
+""".replace("PORT", str(PORT))
 
 
 async def ready(process: RealProcess) -> RealProcess:

@@ -16,7 +16,7 @@ the program is another process, a child of the caller's, who reads its number fr
 
 ``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor of a
 socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP,
-and tells the names of its sockets unless IP is of this machine; ``-``: it is in no pod, and connects alone are answered;
+and tells the names of its sockets unless IP is of this machine; ``-``: it is in no pod, and only connects are answered;
 ``filter FD --`` only finds out whether anybody could.
 
 What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and

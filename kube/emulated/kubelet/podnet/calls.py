@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -9,7 +10,8 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -33,7 +35,8 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 class SocketCall(Struct, frozen=True):
     """A call that waits for its answer: ``name`` is that of its manual page. ``address`` is the bytes of the sockaddr
-    that it is given; ``pointers`` are where it wants another one, and its length. ``buffer`` is where the content of ``size`` bytes is, or is to be."""
+    that it is given; ``pointers`` are where it wants another one, and its length. ``buffer`` is where the content of
+    ``size`` bytes is, or is to be."""
 
     listener: int
     id: int
@@ -63,10 +66,9 @@ class SocketCall(Struct, frozen=True):
 
         Raises OSError where the process or its descriptor is gone.
         """
-        libc = ctypes.CDLL(None, use_errno=True)
-        process = os.pidfd_open(_leader(self.pid))
+        process = _opened(self.pid)
         try:
-            number = libc.syscall(
+            number = _libc().syscall(
                 ctypes.c_long(_PIDFD_GETFD), ctypes.c_long(process), ctypes.c_long(self.descriptor), ctypes.c_long(0)
             )
             if number < 0:
@@ -91,8 +93,10 @@ class SocketCall(Struct, frozen=True):
         else:
             packed += socket.inet_pton(family, host) + bytes(8)
         at, length_at = self.pointers
-        room = _LENGTH.unpack(_memory(self.pid, length_at, _LENGTH.size))[0]
-        _write(self.pid, ((at, packed[: min(room, len(packed))]), (length_at, _LENGTH.pack(len(packed)))))
+        with _opened_memory(self.pid, os.O_RDWR) as memory:
+            room = _LENGTH.unpack(os.pread(memory, _LENGTH.size, length_at))[0]
+            os.pwrite(memory, packed[: min(room, len(packed))], at)
+            os.pwrite(memory, _LENGTH.pack(len(packed)), length_at)
 
     def content(self) -> bytes:
         """Return what is to be sent.
@@ -105,7 +109,8 @@ class SocketCall(Struct, frozen=True):
 
     def put(self, content: bytes) -> None:
         """Write it where the process wants it. Raises OSError."""
-        _write(self.pid, ((self.buffer, content),))
+        with _opened_memory(self.pid, os.O_WRONLY) as memory:
+            os.pwrite(memory, content, self.buffer)
 
     def give(self, descriptor: int) -> None:
         """Let the process have a copy of a descriptor, and be the call's result.
@@ -153,7 +158,7 @@ def next_call(listener: int) -> SocketCall | None:
     except OSError:  # whoever made it has been killed
         return None
     number, pid, _, call, _, _, descriptor, *words = _NOTIFICATION.unpack(buffer)
-    name = _NAMES[_MACHINES[os.uname().machine].index(call)]
+    name = _names()[call]
     content, flags = words[:2] if name in _WITH_CONTENT else (0, 0), words[2]
     address, length = words[3:5] if name in _WITH_CONTENT else words[:2]
     try:
@@ -167,25 +172,40 @@ def next_call(listener: int) -> SocketCall | None:
 
 
 def _memory(pid: int, address: int, length: int) -> bytes:
-    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    with _opened_memory(pid, os.O_RDONLY) as memory:
+        return os.pread(memory, length, address)
+
+
+@contextlib.contextmanager
+def _opened_memory(pid: int, mode: int) -> Iterator[int]:
+    descriptor = os.open(f"/proc/{pid}/mem", mode | os.O_CLOEXEC)
     try:
-        return os.pread(descriptor, length, address)
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _write(pid: int, parts: Iterable[tuple[int, bytes]]) -> None:
-    descriptor = os.open(f"/proc/{pid}/mem", os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        for at, data in parts:
-            os.pwrite(descriptor, data, at)
-    finally:
-        os.close(descriptor)
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def _names() -> dict[int, str]:
+    return dict(zip(_MACHINES[os.uname().machine], _NAMES, strict=True))
 
 
 def _signed(number: int) -> int:
     """Arguments are registers: of a descriptor only the lower half counts."""
     return ctypes.c_int(number & 0xFFFFFFFF).value
+
+
+def _opened(thread: int) -> int:
+    """Return a descriptor of the process of a thread; most that call are the first of theirs."""
+    try:
+        return os.pidfd_open(thread)
+    except OSError:
+        return os.pidfd_open(_leader(thread))
 
 
 def _leader(thread: int) -> int:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.certificates import ClusterCertificates
 from mews.harness.clusters.embedded.kubelet_server import KubeletServers
@@ -24,8 +24,10 @@ from mews.kube.emulated.apiserver.store.kinds import Kind
 from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.server import ApiServer
-from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
 
 _JSON = "application/json"
 

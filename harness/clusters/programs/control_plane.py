@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mews.harness.ports.fence import Fence
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Runnable
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
-from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
 
 Program = Callable[[Fence], Runnable]
 """Makes one incarnation of a component that is a program of its own."""

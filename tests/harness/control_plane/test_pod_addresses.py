@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -167,6 +168,13 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}/exe").is_symlink() and "Z (" not in Path(f"/proc/{pid}/status").read_text()
 
 
+def clear_up(ready: dict[str, Any]) -> None:
+    """What a killed one leaves is removed as its user does it."""
+    folder = str(Path(ready["kubeconfig"]).parents[1])
+    env = {**os.environ, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
+    run([sys.executable, "-m", "mews.harness.cli", "down"], env=env)
+
+
 def test_two_clusters_have_the_same_addresses_and_do_not_meet_when_one_is_killed(tmp_path: Path) -> None:
     with images(tmp_path) as options, cluster(options) as one, cluster(options) as two:
         clients = [Client(each["kubeconfig"]) for each in (one, two)]
@@ -182,3 +190,6 @@ def test_two_clusters_have_the_same_addresses_and_do_not_meet_when_one_is_killed
         await_true(lambda: not is_there(pids[0]), "a pod of the killed cluster is still there")
         assert is_there(pids[1])
         assert clients[1].seen("one")["hostname"] == "second"
+        clear_up(one)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(one["api"].rpartition(":")[2])))

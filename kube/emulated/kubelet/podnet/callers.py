@@ -9,6 +9,7 @@ import fcntl
 import os
 import select
 import socket
+import sys
 import threading
 from collections.abc import Callable
 
@@ -77,8 +78,13 @@ class Callers:
             self._listeners.discard(listener)
             os.close(listener)
             return
-        if call is not None:
+        if call is None:
+            return
+        try:
             self._connect(call)
+        except (LookupError, ValueError):
+            call.proceed()  # else the program would wait for ever, and with it all others
+            threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def _connect(self, call: SocketCall) -> None:
         try:

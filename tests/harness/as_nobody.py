@@ -8,7 +8,7 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 NOBODY = 65534
@@ -46,8 +46,8 @@ def _closed(path: Path) -> Path | None:
     return next((each for each in (*reversed(path.parents), path) if not each.stat().st_mode & stat.S_IXOTH), None)
 
 
-def run(argv: Sequence[str]) -> str:
+def run(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
     """What it prints; all of it where it fails."""
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env=env)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout

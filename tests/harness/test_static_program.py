@@ -72,6 +72,12 @@ class Client:
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 
+    def refused(self, *words: str, stdin: str | None = None) -> str:
+        """What it says against it."""
+        done = subprocess.run([*self._words, *words], input=stdin, capture_output=True, text=True, timeout=120)
+        assert done.returncode != 0, (words, done.stdout)
+        return done.stderr
+
     def apply(self, *objects: dict[str, Any]) -> None:
         self.run("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
 

@@ -17,6 +17,7 @@ from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _OF_SCHEDULER = {"program", "device_binding_timeout_s"}
@@ -53,6 +54,7 @@ class KubernetesControlPlane:
         self._metrics: AggregatedMetrics | None = None
         self._kubes: list[HttpKube] = []
         self._admin = folder / "admin.kubeconfig"
+        self._finds_pods = False
 
     @property
     def url(self) -> str:
@@ -70,6 +72,16 @@ class KubernetesControlPlane:
         context = self._servers.identity.kubelet_context()
         self._metrics = AggregatedMetrics(self.kube("metrics-server"), kubelets, context, self.authority())
         await self._metrics.open()
+
+    @property
+    def pod_prefix(self) -> str:
+        """As kubeadm and kind have it: this API server connects to no pod that has a loopback address."""
+        return "10.244"
+
+    def find_pods(self, place_of: PlaceOf) -> None:
+        """kube-apiserver's connections to pods and Services lead where that function says."""
+        self._finds_pods = True
+        self._servers.find_pods(place_of)
 
     def kube(self, actor: str) -> HttpKube:
         """Return a client with the administrator's token, and the actor's name."""
@@ -122,8 +134,9 @@ class KubernetesControlPlane:
             )
         if component != "controller-manager" or options.get("program") == "ours":
             return None
-        # An Endpoints object must not name loopback addresses, which is what the pods have.
-        run = [*options.get("run", ("*",)), *(f"-{name}" for name in _OF_ENDPOINTS)]
+        run = [*options.get("run", ("*",))]
+        if not self._finds_pods:  # an Endpoints object must not name loopback addresses, which is what they have
+            run += (f"-{name}" for name in _OF_ENDPOINTS)
         key = f"--service-account-private-key-file={self._servers.identity.key}"
         return kube_controller_manager(
             self._folder, kubeconfig or self._admin, run=run, speed=self._speed, flags=(key,), release=self._release
@@ -131,6 +144,8 @@ class KubernetesControlPlane:
 
     async def close(self) -> None:
         """Close the clients and the kubelets' servers; stop the servers unless they are others'."""
+        if self._finds_pods:
+            self._servers.find_pods(None)
         for kube in self._kubes:
             await kube.close()
         if self._metrics is not None:

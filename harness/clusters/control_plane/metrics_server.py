@@ -1,7 +1,7 @@
 """metrics.k8s.io behind the real API server's aggregator: ``kubectl top`` on ``--cluster control-plane``.
 
 kube-apiserver authenticates and authorises whoever asks, and shows its certificate here, as to the kubelets; it finds
-this server by a Service that is a name: pods' addresses are on loopback, which Endpoints must not name.
+this server by a Service that is a name: its address is on loopback, which Endpoints must not name.
 """
 
 from __future__ import annotations

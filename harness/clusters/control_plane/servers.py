@@ -11,12 +11,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 
 from mews.harness.clusters.control_plane.etcd import Etcd
 from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, make_identity
 from mews.harness.clusters.programs.finding import HOW, feature_switch, needed, switched
 from mews.harness.errors import RequirementError
 from mews.harness.leftovers import RuntimeFolder, make_runtime_folder
+from mews.kube.emulated.kubelet.podnet.callers import Callers, PlaceOf
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.listening.ports import free_ports
 from mews.own_files import append_own
@@ -45,6 +47,7 @@ class Servers:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._identity: ControlPlaneIdentity | None = None
         self._etcd: Etcd | None = None
+        self._callers: Callers | None = None
         self._busy = threading.Lock()
         self._stopped = threading.Event()
         self.url = ""
@@ -58,6 +61,11 @@ class Servers:
         if self._identity is None:
             raise RuntimeError("the control plane does not run")
         return self._identity
+
+    def find_pods(self, place_of: PlaceOf | None) -> None:
+        """While it runs, the API server's connections lead where that function says; None: where they say."""
+        if self._callers is not None:
+            self._callers.find(place_of)
 
     def ready(self) -> None:
         """Start it, or empty it when it runs already.
@@ -110,9 +118,10 @@ class Servers:
             *(f"--peer-cert-file={certificate}", f"--peer-key-file={key}", f"--peer-trusted-ca-file={certificate}"),
             *("--client-cert-auth", "--peer-client-cert-auth"),
         )
+        self._callers = Callers()
         self._spawn(
             "kube-apiserver",
-            *(programs["kube-apiserver"], f"--etcd-servers={store}"),
+            *(*self._callers.prefix, programs["kube-apiserver"], f"--etcd-servers={store}"),
             *(f"--etcd-cafile={certificate}", f"--etcd-certfile={certificate}", f"--etcd-keyfile={key}"),
             *("--bind-address=127.0.0.1", f"--secure-port={secure}", "--endpoint-reconciler-type=none"),
             *(f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--cert-dir={self.folder}"),
@@ -128,16 +137,17 @@ class Servers:
             *(f"--proxy-client-cert-file={certificate}", f"--proxy-client-key-file={key}"),
             *(f"--requestheader-client-ca-file={certificate}", "--requestheader-username-headers=X-Remote-User"),
             *("--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"),
+            passed=self._callers.passed,
         )
         self.url = f"https://127.0.0.1:{secure}"
         self._await_ready()
 
-    def _spawn(self, name: str, *argv: str) -> None:
+    def _spawn(self, name: str, *argv: str, passed: Sequence[int] = ()) -> None:
         with append_own(self.folder / f"{name}.log") as log:
             try:
                 process = subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                    env=self._owned.env(),
+                    env=self._owned.env(), pass_fds=passed,
                 )  # fmt: skip
             except OSError as error:
                 raise RequirementError(f"{argv[0]}: cannot be started: {error.strerror}; {HOW}") from error
@@ -184,6 +194,9 @@ class Servers:
                 # Nothing of it is kept, so nothing needs to be put in order.
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if self._callers is not None:
+            self._callers.close()
+            self._callers = None
 
     def stop(self) -> None:
         """End the processes, also those that another thread is just starting, and remove what they wrote."""

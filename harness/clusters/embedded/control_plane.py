@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mews.certificates import ClusterCertificates
 from mews.harness.clusters.embedded.kubelet_server import KubeletServers
@@ -25,6 +25,9 @@ from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.apiserver.wire.server import ApiServer
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
 
 _JSON = "application/json"
 
@@ -100,6 +103,15 @@ class EmbeddedControlPlane:
     def authority(self) -> str | None:
         """Return that of the certificates, if it serves TLS."""
         return None if self._certificates is None else self._certificates.server.authority.read_text(encoding="ascii")
+
+    @property
+    def pod_prefix(self) -> str:
+        """Return none: this API server connects to loopback addresses, and so can whoever else is on this machine."""
+        return ""
+
+    def find_pods(self, place_of: PlaceOf) -> None:
+        """Raises AssertionError: nothing is to be found elsewhere."""
+        raise AssertionError("pods are where their addresses say")
 
     def kube(self, actor: str) -> HttpKube:
         """Return an HTTP client of this process' own, with the administrator's token and the actor's name: by a socket

@@ -87,6 +87,7 @@ class ServedPorts:
         self._host_allowed = serving.host_access
         self._engine: ServedEngine | None = None
         self._has_network = False
+        self._network: PodNetwork | None = None
         self._memory: RuntimeFolder | None = None
 
     def ports(self) -> ClusterPorts:
@@ -135,6 +136,8 @@ class ServedPorts:
         self._made = self._make_control_plane(self.scratch, self._trust.cluster)
         self.runtime = self._process_runtime(self._made)
         await self._control_plane.open(kubelets, [host.name for host in self._hardware.hosts])
+        if self._network is not None and self._network.subnet.is_hidden:
+            self._control_plane.find_pods(self._network.place_of)
         beginning, booting = self._starting
         await beginning
         self._control_plane.write_kubeconfig(self._kubeconfig)
@@ -186,6 +189,7 @@ class ServedPorts:
             memory=self._in_memory,
         )
         network, names = self._pod_network(control_plane), self.names_file
+        self._network = network
         roots = PodRoots(
             folder, self.pod_volumes, names=names if network is None else names.with_name(POD_NAMES),
             shared=[self.scratch], host_allowed=self._host_allowed, network=network,
@@ -225,7 +229,10 @@ class ServedPorts:
             return {(node_address(at), KUBELET_PORT, "TCP"): [place] for at, place in found if place is not None}
 
         table = ServiceTable(self.names_file.with_name(TABLE), api, kubelets)
-        return PodNetwork(table, self._run.rng("pod-network"))
+        # Containers have this machine's network, and listen at its addresses.
+        shown = control_plane.pod_prefix if self._engine is None else ""
+        subnet = self._kubelets.know_pods_by(shown) if shown else None
+        return PodNetwork(table, self._run.rng("pod-network"), subnet)
 
     def engine(self, host: str) -> EnginePort | None:
         """Return what runs real images on that host."""

@@ -19,6 +19,7 @@ from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
 from mews.kube.emulated.kubelet.dra.state_store import HEALTH_FILE_NAME, FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.emulated.kubelet.node_folders import CDI, placed
+from mews.kube.emulated.kubelet.podnet.addresses import PodSubnet
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
 from mews.kube.runtimehook.port import RuntimeHooks
 
@@ -75,6 +76,7 @@ class ServedKubelets:
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._hooks: dict[str, GrpcHooks] = {}
         self._pods: PodRange | None = None
+        self._shown = ""
 
     def node_folder(self, host: str) -> Path:
         """Return the folder of one node."""
@@ -151,13 +153,25 @@ class ServedKubelets:
         return self._address(host)
 
     def network(self, number: int) -> str:
-        """Loopback addresses, so that each pod has one of its own, in a range that no other cluster here has.
+        """Loopback addresses, so that each pod has one of its own, in a range that no other cluster here has; others
+        where pods are known by them.
 
         Raises RequirementError if none is left.
         """
+        return f"{self._shown or self._range()}.{number}"
+
+    def know_pods_by(self, prefix: str) -> PodSubnet:
+        """Pods are known by addresses that begin so; returns where they are.
+
+        Raises RequirementError if no range is left.
+        """
+        self._shown = prefix
+        return PodSubnet(prefix, self._range())
+
+    def _range(self) -> str:
         if self._pods is None:
             self._pods = PodRange()
-        return f"{self._pods.prefix}.{number}"
+        return self._pods.prefix
 
     def link(self, host: str) -> PluginLink:
         """Return the folder as one plugin incarnation sees it."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mews.harness.ports.fence import Fence
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Runnable
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+
+if TYPE_CHECKING:
+    from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
 
 Program = Callable[[Fence], Runnable]
 """Makes one incarnation of a component that is a program of its own."""
@@ -43,6 +46,15 @@ class ControlPlane(Protocol):
 
         Raises RequirementError.
         """
+        ...
+
+    @property
+    def pod_prefix(self) -> str:
+        """The first two numbers of addresses by which pods of processes are to be known; "" for loopback addresses."""
+        ...
+
+    def find_pods(self, place_of: PlaceOf) -> None:
+        """Once it is open, where pods are known by such addresses: reach them where that function says."""
         ...
 
     def kube(self, actor: str) -> KubeApi:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -16,10 +17,12 @@ _UNARY_STATUS = b"\x08"
 """Tag of field 1, a varint: the only one of HealthCheckResponse."""
 
 
-async def check(action: GrpcCheck, timeout_s: float) -> HandlerResult:
-    """Connect and ask; SERVING is well."""
+async def check(action: GrpcCheck, timeout_s: float, place: Callable[[str], str] = str) -> HandlerResult:
+    """Connect and ask; SERVING is well. ``place`` says where on this machine an address is."""
     where = f"{action.host}:{action.port}"
-    async with grpc.aio.insecure_channel(where) as channel:
+    async with grpc.aio.insecure_channel(
+        f"{place(action.host)}:{action.port}", [("grpc.default_authority", where)]
+    ) as channel:
         try:
             async with asyncio.timeout(timeout_s):
                 await channel.channel_ready()

@@ -179,7 +179,7 @@ class NamespaceStart:
         self._ours.close()
 
 
-def entry_of(pid: int, root: ContainerRoot | None = None) -> tuple[str, ...]:
+def entry_of(pid: int | str, root: ContainerRoot | None = None) -> tuple[str, ...]:
     """Return what goes before a command that is to see what that process sees; ``root`` is its container's, where it
     has one: there it starts in the container's folder and is in the pod's network."""
     return (*_PYTHON, "enter", str(pid), *(() if root is None else root.entry), "--")

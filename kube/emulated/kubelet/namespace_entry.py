@@ -15,7 +15,8 @@ the program is another process, a child of the caller's, who reads its number fr
 ``pause FD NAMESPACES --`` is the first process of new ones, and takes in the orphans of all others.
 
 ``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor of a
-socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP;
+socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP,
+and tells the names of its sockets unless IP is of this machine; ``-``: it is in no pod, and only connects are answered;
 ``filter FD --`` only finds out whether anybody could.
 
 What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and
@@ -48,13 +49,16 @@ _NO_DEVICES_NOR_PROGRAMS = 2 | 4 | 8
 _TAKE_TERMINAL = 0x540E
 _SET_PARENT_DEATH_SIGNAL, _SET_NAME, _NO_NEW_PRIVILEGES = 1, 15, 38
 _SECCOMP = {
-    "x86_64": (317, 0xC000003E, (42, 49)),
-    "aarch64": (277, 0xC00000B7, (200, 203)),
-    "riscv64": (277, 0xC00000F3, (200, 203)),
+    "x86_64": (317, 0xC000003E, (42, 49, 51, 52, 43, 288), (44, 45)),
+    "aarch64": (277, 0xC00000B7, (203, 200, 204, 205, 202, 242), (206, 207)),
+    "riscv64": (277, 0xC00000F3, (203, 200, 204, 205, 202, 242), (206, 207)),
 }
-"""Machine -> number of seccomp(2), its name in filters (AUDIT_ARCH), numbers of bind(2) and connect(2)."""
+"""Machine -> number of seccomp(2), its name in filters (AUDIT_ARCH), numbers of connect(2), bind(2), getsockname(2),
+getpeername(2), accept(2) and accept4(2); of sendto(2) and recvfrom(2)."""
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_FIFTH = 16 + 4 * 8
+"""Where a filter finds the call's fifth argument."""
 _ALLOW, _ASK = 0x7FFF0000, 0x7FC00000
 
 
@@ -149,18 +153,26 @@ def _join_network(door: str, ip: str) -> None:
         return
     import _socket  # without the module socket, which takes as long as all else here
 
-    way, listener = _socket.socket(fileno=int(door)), _filter()
+    way, listener = _socket.socket(fileno=int(door)), _filter(_asked(ip))
     way.sendmsg([ip.encode()], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("=i", listener))])
     way.close()
     os.close(listener)
 
 
-def _filter() -> int:
-    """Have the kernel ask before each bind and connect; returns the descriptor by which it asks."""
-    seccomp, machine, calls = _SECCOMP[os.uname().machine]
+def _asked(ip: str) -> int:
+    """How many of the calls are asked about: whoever has this machine's network only connects elsewhere, and a pod
+    that is known by an address of this machine need not be told another one."""
+    return 1 if ip == "-" else 2 if ip.startswith("127.") else 6
+
+
+def _filter(asked: int) -> int:
+    """Have the kernel ask before each of the first calls; returns the descriptor by which it asks."""
+    seccomp, machine, calls, of_datagrams = _SECCOMP[os.uname().machine]
+    datagrams = _that_name_somebody(*of_datagrams) if asked == len(calls) else ()
+    last = asked + len(datagrams)
     lines = [
-        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, 3, machine),
-        (_LOAD, 0, 0, 0), (_JUMP_EQUAL, 2, 0, calls[0]), (_JUMP_EQUAL, 1, 0, calls[1]),
+        (_LOAD, 0, 0, 4), (_JUMP_EQUAL, 0, last + 1, machine), (_LOAD, 0, 0, 0),
+        *((_JUMP_EQUAL, last - at, 0, number) for at, number in enumerate(calls[:asked])), *datagrams,
         (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _ASK),
     ]  # fmt: skip
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
@@ -173,6 +185,15 @@ def _filter() -> int:
             os.set_inheritable(listener, False)
             return int(listener)
     raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
+def _that_name_somebody(send: int, receive: int) -> tuple[tuple[int, int, int, int], ...]:
+    """Of these calls those with a place for an address, both halves of which are looked at: they are few, since what
+    is connected has none."""
+    return (
+        (_JUMP_EQUAL, 1, 0, send), (_JUMP_EQUAL, 0, 4, receive), (_LOAD, 0, 0, _FIFTH), (_JUMP_EQUAL, 0, 3, 0),
+        (_LOAD, 0, 0, _FIFTH + 4), (_JUMP_EQUAL, 0, 1, 0),
+    )  # fmt: skip
 
 
 def _contain(fault: int, words: list[str]) -> None:
@@ -267,7 +288,7 @@ def _in_order(opened: dict[str, int]) -> list[int]:
 
 
 def _try_filter(fault: int, words: list[str]) -> None:
-    os.close(_filter())
+    os.close(_filter(6))
 
 
 _WORK = {"boot": _boot, "contain": _contain, "filter": _try_filter, "pause": _pause}

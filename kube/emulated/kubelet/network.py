@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Callable
 
 from mews.kube.emulated.kubelet.handlers import HandlerResult, HttpGet, TcpSocket, refused, timed_out
 
@@ -12,11 +13,12 @@ AGENT = "kube-probe/1.34"
 _LINE = 16 * 1024
 
 
-async def get(action: HttpGet, timeout_s: float) -> HandlerResult:
-    """Ask for a page; 200 to 399 is well. Redirects are not followed: they are well, as those to another host are."""
+async def get(action: HttpGet, timeout_s: float, place: Callable[[str], str] = str) -> HandlerResult:
+    """Ask for a page; 200 to 399 is well. Redirects are not followed: they are well, as those to another host are.
+    ``place`` says where on this machine an address is."""
     try:
         async with asyncio.timeout(timeout_s):
-            status = await _status(action)
+            status = await _status(action, place(action.host))
     except TimeoutError:
         return HandlerResult(False, timed_out(action))
     except ConnectionRefusedError:
@@ -28,11 +30,11 @@ async def get(action: HttpGet, timeout_s: float) -> HandlerResult:
     return HandlerResult(False, f"HTTP probe failed with statuscode: {status}")
 
 
-async def connect(action: TcpSocket, timeout_s: float) -> HandlerResult:
+async def connect(action: TcpSocket, timeout_s: float, place: Callable[[str], str] = str) -> HandlerResult:
     """Open a TCP connection and close it at once."""
     try:
         async with asyncio.timeout(timeout_s):
-            _, writer = await asyncio.open_connection(action.host, action.port)
+            _, writer = await asyncio.open_connection(place(action.host), action.port)
     except TimeoutError:
         return HandlerResult(False, timed_out(action))
     except ConnectionRefusedError:
@@ -43,12 +45,12 @@ async def connect(action: TcpSocket, timeout_s: float) -> HandlerResult:
     return HandlerResult(True)
 
 
-async def _status(action: HttpGet) -> int:
+async def _status(action: HttpGet, host: str) -> int:
     context = None
     if action.scheme == "https":
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection(action.host, action.port, ssl=context, limit=_LINE)
+    reader, writer = await asyncio.open_connection(host, action.port, ssl=context, limit=_LINE)
     try:
         own = {"host": f"{action.host}:{action.port}", "user-agent": AGENT, "accept": "*/*", "connection": "close"}
         own |= {name.lower(): value for name, value in action.headers}

@@ -24,7 +24,7 @@ from mews.kube.emulated.kubelet.hosts_files import HostsFiles, fqdn_of
 from mews.kube.emulated.kubelet.images import SHELLS
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, filters_lacking
 from mews.kube.emulated.kubelet.pod_namespaces import PodNamespaces
-from mews.kube.emulated.kubelet.podnet.network import PodNetwork
+from mews.kube.emulated.kubelet.podnet.network import NO_ADDRESS, PodNetwork
 from mews.kube.emulated.kubelet.resolver_files import resolver_file
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
@@ -96,7 +96,7 @@ class PodRoots:
             group=group,
             hostname="" if pod["spec"].get("hostNetwork") else hostname_of(pod),
             door=await self._door(launch),
-            ip=launch.ip,
+            ip=NO_ADDRESS if pod["spec"].get("hostNetwork") else launch.ip,
             machine_writable=self._host_allowed,
             namespaces=share.words,
             joined=share.joined,
@@ -104,8 +104,10 @@ class PodRoots:
 
     async def _door(self, launch: Launch) -> int | None:
         """Return the way to the pod's network; None where it has this machine's."""
-        is_own = launch.ip.startswith("127.") and not launch.pod["spec"].get("hostNetwork")
-        if self._network is None or not is_own:
+        if self._network is None:
+            return None
+        subnet, of_host = self._network.subnet, launch.pod["spec"].get("hostNetwork")
+        if not (subnet.is_hidden if of_host else subnet.place(launch.ip).startswith("127.")):
             return None
         lacking: str = await asyncio.to_thread(filters_lacking)
         return None if lacking else self._network.descriptor
@@ -121,6 +123,10 @@ class PodRoots:
                 yield Mount(path, path, read_only=not self._host_allowed)
         for path in shared:
             yield Mount(path, path)
+
+    def place(self, ip: str) -> str:
+        """Return where on this machine a pod's address is."""
+        return ip if self._network is None else self._network.subnet.place(ip)
 
     def keep(self, uids: Iterable[str]) -> None:
         """The pods that still run: their names are kept current."""

@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -68,6 +68,7 @@ class RealProcess:
         self._stdin_once = stdin_once
         self._terminal = terminal
         self._is_alone = False
+        self._place: Callable[[str], str] = str
 
     @property
     def pid(self) -> int:
@@ -89,6 +90,10 @@ class RealProcess:
     def enter_by(self, entry: tuple[str, ...], passed: tuple[int, ...] = ()) -> None:
         """Commands see what the process sees by going through that program first, which inherits descriptors."""
         self._around = replace(self._around, entry=entry, passed=passed)
+
+    def found_at(self, place: Callable[[str], str]) -> None:
+        """Pods are known by addresses of which that function says where on this machine they are."""
+        self._place = place
 
     async def become(self, child: int) -> None:
         """What was started has made that process, which the container is, and ends."""
@@ -177,11 +182,11 @@ class RealProcess:
 
         Raises OSError.
         """
-        return await connect_to_listener(self.pid, ip, port)
+        return await connect_to_listener(self.pid, self._place(ip), port)
 
     async def ask(self, question: Question) -> HandlerResult:
         """Do a probe's or a hook's action; its time is real, since the process lives in it."""
-        return await act(question, self.exec)
+        return await act(question, self.exec, self._place)
 
     def _signal(self, number: int) -> None:
         _kill(self._process.pid, number)
@@ -241,6 +246,7 @@ class ProcessRuntime:
         self._running[started] = uid_of(launch.pod)
         if self._roots is not None:
             self._roots.keep(self._running.values())
+            started.found_at(self._roots.place)
         return started
 
     async def _cluster_view(self, launch: Launch) -> tuple[Mapping[str, str], Mounts]:

@@ -22,15 +22,20 @@ _OUTPUT = 10 * 1024
 """So much of what a probe prints is kept."""
 
 
-async def act(question: Question, run: Callable[[Sequence[str]], Awaitable[ExecResult]]) -> HandlerResult:
-    """Do the action; ``run`` runs a command in the container, and is cancelled where that takes too long."""
+async def act(
+    question: Question,
+    run: Callable[[Sequence[str]], Awaitable[ExecResult]],
+    place: Callable[[str], str] = str,
+) -> HandlerResult:
+    """Do the action; ``run`` runs a command in the container, and is cancelled where that takes too long. ``place``
+    says where on this machine an address is."""
     match question.action:
         case HttpGet() as action:
-            return await get(action, question.timeout_s)
+            return await get(action, question.timeout_s, place)
         case TcpSocket() as action:
-            return await connect(action, question.timeout_s)
+            return await connect(action, question.timeout_s, place)
         case GrpcCheck() as action:
-            return await check(action, question.timeout_s)
+            return await check(action, question.timeout_s, place)
         case Exec(command) as action:
             try:
                 async with asyncio.timeout(question.timeout_s):

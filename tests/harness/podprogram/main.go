@@ -17,6 +17,7 @@ const port = ":8080"
 func seen(w http.ResponseWriter, r *http.Request) {
 	found := map[string]any{"arguments": os.Args[1:], "color": os.Getenv("COLOR"), "remote": r.RemoteAddr}
 	found["hostname"], _ = os.Hostname()
+	found["local"] = r.Context().Value(http.LocalAddrContextKey).(net.Addr).String()
 	files := map[string]string{}
 	for _, name := range r.URL.Query()["file"] {
 		text, err := os.ReadFile(name)
@@ -50,12 +51,38 @@ func seen(w http.ResponseWriter, r *http.Request) {
 			found["answer"] = string(body)
 		}
 	}
+	if address := r.URL.Query().Get("dial"); address != "" {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			found["ends"] = []string{err.Error()}
+		} else {
+			found["ends"] = []string{conn.LocalAddr().String(), conn.RemoteAddr().String()}
+			conn.Close()
+		}
+	}
 	json.NewEncoder(w).Encode(found)
+}
+
+// review refuses all objects, as a webhook of admission.
+func review(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Request struct{ UID string }
+	}
+	json.NewDecoder(r.Body).Decode(&asked)
+	status := map[string]any{"message": "refused for " + r.RemoteAddr}
+	response := map[string]any{"uid": asked.Request.UID, "allowed": false, "status": status}
+	w.Header().Set("Content-Type", "application/json")
+	answer := map[string]any{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+	json.NewEncoder(w).Encode(answer)
 }
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "healthy" {
-		answer, err := http.Get("http://127.0.0.1" + port + "/healthz")
+		where := "http://127.0.0.1" + port + "/healthz"
+		if strings.HasPrefix(os.Args[2], "http") {
+			where = os.Args[2]
+		}
+		answer, err := http.Get(where)
 		if err != nil || answer.StatusCode != http.StatusOK {
 			os.Exit(1)
 		}
@@ -63,6 +90,10 @@ func main() {
 	}
 	http.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
 	http.HandleFunc("/", seen)
+	http.HandleFunc("/review", review)
+	if _, err := os.Stat("/tls"); err == nil {
+		go http.ListenAndServeTLS(":8443", "/tls/tls.crt", "/tls/tls.key", nil)
+	}
 	if err := http.ListenAndServe(port, nil); err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
 		os.Exit(1)

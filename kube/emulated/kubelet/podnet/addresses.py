@@ -39,6 +39,38 @@ class PodAddress(Struct, frozen=True):
         return f"{first}.{int(second) + 1}.{rest}"
 
 
+class PodSubnet(Struct, frozen=True):
+    """The addresses by which the pods of a cluster are known, ``10.244`` as kubeadm and kind have it, and where on this
+    machine they are, ``127.77``. A real API server connects to no loopback address
+    (k8s.io/kubernetes/pkg/proxy/util, IsProxyableIP); the same one for both: pods are known by where they are."""
+
+    shown: str
+    inner: str
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether pods are known by other addresses than this machine's."""
+        return self.shown != self.inner
+
+    def place(self, ip: str) -> str:
+        """Return where on this machine an address is: 127.77.2.3 for 10.244.2.3; others are where they say."""
+        return f"{self.inner}{ip[len(self.shown) :]}" if ip.startswith(f"{self.shown}.") else ip
+
+    def known(self, ip: str, pod: PodAddress | None = None) -> str:
+        """Return what a pod calls an address of this machine: 10.244.2.3 for 127.77.2.3, 127.0.0.1 for 127.78.2.3.
+
+        ``pod`` is whose own address has this as its peer: there is no 127.0.0.1, and what comes from this machine has
+        the first address of the node's pods, 10.244.2.1, as where CNI makes a bridge.
+        """
+        if not self.is_hidden:
+            return ip
+        if pod is not None and ip == _LOOPBACK[0]:
+            return f"{self.known(pod.ip).rpartition('.')[0]}.1"
+        if ip.startswith(f"{PodAddress(f'{self.inner}.0.0').local.removesuffix('.0.0')}."):
+            return _LOOPBACK[0]
+        return f"{self.shown}{ip[len(self.inner) :]}" if ip.startswith(f"{self.inner}.") else ip
+
+
 def bound(pod: PodAddress, ip: str) -> str | None:
     """Return where a socket is bound that is to be bound at ``ip``; None: right there."""
     if ip in _ANY:

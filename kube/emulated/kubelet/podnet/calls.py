@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import select
 import socket
 import struct
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,21 +21,33 @@ _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
 _CONTINUE = 1
 _PIDFD_GETFD = 438
-_MACHINES = {"x86_64": (49, 42), "aarch64": (200, 203)}
-"""Numbers of bind(2) and connect(2)."""
-_LONGEST = 128
+_NAMES = ("bind", "connect", "accept", "accept4", "getsockname", "getpeername", "sendto", "recvfrom")
+_ADDRESSED, _WITH_CONTENT = ("bind", "connect", "sendto"), ("sendto", "recvfrom")
+_GENERIC = (200, 203, 202, 242, 204, 205, 206, 207)
+_MACHINES = {"x86_64": (49, 42, 43, 288, 51, 52, 44, 45), "aarch64": _GENERIC, "riscv64": _GENERIC}
+"""Their numbers."""
+_ADD_DESCRIPTOR = 0x40182103
+_ADDED = struct.Struct("=QIIII")
+_LENGTH = struct.Struct("=I")
+_LONGEST, _LARGEST = 128, 0x10000
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class SocketCall(Struct, frozen=True):
-    """A bind or connect that waits for its answer; ``address`` is the bytes of its sockaddr."""
+    """A call that waits for its answer: ``name`` is that of its manual page. ``address`` is the bytes of the sockaddr
+    that it is given; ``pointers`` are where it wants another one, and its length. ``buffer`` is where the content of
+    ``size`` bytes is, or is to be."""
 
     listener: int
     id: int
     pid: int
-    is_bind: bool
+    name: str
     descriptor: int
     address: bytes
+    pointers: tuple[int, int] = (0, 0)
+    flags: int = 0
+    buffer: int = 0
+    size: int = 0
 
     @property
     def target(self) -> tuple[str, int] | None:
@@ -50,17 +66,60 @@ class SocketCall(Struct, frozen=True):
 
         Raises OSError where the process or its descriptor is gone.
         """
-        libc = ctypes.CDLL(None, use_errno=True)
-        process = os.pidfd_open(_leader(self.pid))
+        process = _opened(self.pid)
         try:
-            number = libc.syscall(
+            number = _libc().syscall(
                 ctypes.c_long(_PIDFD_GETFD), ctypes.c_long(process), ctypes.c_long(self.descriptor), ctypes.c_long(0)
             )
             if number < 0:
                 raise OSError(ctypes.get_errno(), "pidfd_getfd")
         finally:
             os.close(process)
-        return socket.socket(fileno=number)
+        try:
+            return socket.socket(fileno=number)
+        except OSError:  # it is none
+            os.close(number)
+            raise
+
+    def tell(self, family: int, name: tuple[str, int, int, int]) -> None:
+        """Write an address where the process wants it: host, port, and of IPv6 flow and scope.
+
+        Raises OSError.
+        """
+        host, port, flow, scope = name
+        packed = struct.pack("=H", family) + port.to_bytes(2, "big")
+        if family == socket.AF_INET6:
+            packed += struct.pack("=I", flow) + socket.inet_pton(family, host) + struct.pack("=I", scope)
+        else:
+            packed += socket.inet_pton(family, host) + bytes(8)
+        at, length_at = self.pointers
+        with _opened_memory(self.pid, os.O_RDWR) as memory:
+            room = _LENGTH.unpack(os.pread(memory, _LENGTH.size, length_at))[0]
+            os.pwrite(memory, packed[: min(room, len(packed))], at)
+            os.pwrite(memory, _LENGTH.pack(len(packed)), length_at)
+
+    def content(self) -> bytes:
+        """Return what is to be sent.
+
+        Raises OSError, as where it is larger than any datagram.
+        """
+        if self.size > _LARGEST:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        return _memory(self.pid, self.buffer, self.size)
+
+    def put(self, content: bytes) -> None:
+        """Write it where the process wants it. Raises OSError."""
+        with _opened_memory(self.pid, os.O_WRONLY) as memory:
+            os.pwrite(memory, content, self.buffer)
+
+    def give(self, descriptor: int) -> None:
+        """Let the process have a copy of a descriptor, and be the call's result.
+
+        Raises OSError.
+        """
+        is_closed = os.O_CLOEXEC if self.flags & socket.SOCK_CLOEXEC else 0
+        asked = bytearray(_ADDED.pack(self.id, 0, descriptor, 0, is_closed))
+        self.end_with(fcntl.ioctl(self.listener, _ADD_DESCRIPTOR, asked))
 
     def proceed(self) -> None:
         """Let the kernel do it as the process asked for it."""
@@ -69,6 +128,10 @@ class SocketCall(Struct, frozen=True):
     def end(self, error: int = 0) -> None:
         """It is done, or has failed with that number."""
         self._answer(_RESPONSE.pack(self.id, 0, -error, 0))
+
+    def end_with(self, result: int) -> None:
+        """It is done, and returns that number."""
+        self._answer(_RESPONSE.pack(self.id, result, 0, 0))
 
     def _answer(self, response: bytes) -> None:
         try:
@@ -94,27 +157,55 @@ def next_call(listener: int) -> SocketCall | None:
         fcntl.ioctl(listener, _RECEIVE, buffer)
     except OSError:  # whoever made it has been killed
         return None
-    number, pid, _, call, _, _, descriptor, address, length, *_ = _NOTIFICATION.unpack(buffer)
+    number, pid, _, call, _, _, descriptor, *words = _NOTIFICATION.unpack(buffer)
+    name = _names()[call]
+    content, flags = words[:2] if name in _WITH_CONTENT else (0, 0), words[2]
+    address, length = words[3:5] if name in _WITH_CONTENT else words[:2]
     try:
-        read = _memory(pid, address, min(length, _LONGEST))
+        read = _memory(pid, address, min(_signed(length), _LONGEST)) if name in _ADDRESSED else b""
         fcntl.ioctl(listener, _IS_VALID, struct.pack("=Q", number))  # else the number may be another process' by now
     except OSError:
         read = b""
-    is_bind = call == _MACHINES[os.uname().machine][0]
-    return SocketCall(listener, number, pid, is_bind, _signed(descriptor), read)
+    pointers = (0, 0) if name in _ADDRESSED else (address, length)
+    flags = _signed(flags) if name == "accept4" or name in _WITH_CONTENT else 0
+    return SocketCall(listener, number, pid, name, _signed(descriptor), read, pointers, flags, *content)
 
 
 def _memory(pid: int, address: int, length: int) -> bytes:
-    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    with _opened_memory(pid, os.O_RDONLY) as memory:
+        return os.pread(memory, length, address)
+
+
+@contextlib.contextmanager
+def _opened_memory(pid: int, mode: int) -> Iterator[int]:
+    descriptor = os.open(f"/proc/{pid}/mem", mode | os.O_CLOEXEC)
     try:
-        return os.pread(descriptor, length, address)
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def _names() -> dict[int, str]:
+    return dict(zip(_MACHINES[os.uname().machine], _NAMES, strict=True))
 
 
 def _signed(number: int) -> int:
     """Arguments are registers: of a descriptor only the lower half counts."""
     return ctypes.c_int(number & 0xFFFFFFFF).value
+
+
+def _opened(thread: int) -> int:
+    """Return a descriptor of the process of a thread; most that call are the first of theirs."""
+    try:
+        return os.pidfd_open(thread)
+    except OSError:
+        return os.pidfd_open(_leader(thread))
 
 
 def _leader(thread: int) -> int:

@@ -14,26 +14,40 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from mews.kube.emulated.kubelet.podnet.addresses import NoEndpointError, PodAddress, bound, connected, mapped, plain
+from mews.kube.emulated.kubelet.podnet.addresses import (
+    NoEndpointError,
+    PodAddress,
+    PodSubnet,
+    bound,
+    connected,
+    mapped,
+    plain,
+)
 from mews.kube.emulated.kubelet.podnet.calls import SocketCall, next_call
+from mews.kube.emulated.kubelet.podnet.datagrams import send
+from mews.kube.emulated.kubelet.podnet.names import TELL
 from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 
 _BIND_NO_PORT = 24
 """IP_BIND_ADDRESS_NO_PORT: the port is chosen when the socket is connected, as without a bind."""
 _LISTENS, _TABLES = "0A", ("tcp", "tcp6")
 _LONGEST_IP = 64
+NO_ADDRESS = "-"
+"""In the place of a pod's address, of what has this machine's network."""
 
 
 class PodNetwork:
     """The network of one cluster's process pods. Each process that enters a pod sends the listener of its filter
-    through ``descriptor``, which it inherits, with its pod's address."""
+    through ``descriptor``, which it inherits, with its pod's address; ``-`` where it has this machine's network.
+    ``subnet``: what pods are known by; None: by where they are."""
 
-    def __init__(self, services: ServiceTable, rng: random.Random) -> None:
+    def __init__(self, services: ServiceTable, rng: random.Random, subnet: PodSubnet | None = None) -> None:
         self._services = services
         self._rng = rng
+        self.subnet = subnet or PodSubnet("127", "127")
         self._ours: socket.socket | None = None
         self._theirs: socket.socket | None = None
-        self._pods: dict[int, PodAddress] = {}
+        self._pods: dict[int, PodAddress | None] = {}
         self._connecting: set[asyncio.Task[None]] = set()
 
     @property
@@ -53,7 +67,8 @@ class PodNetwork:
         data, descriptors, _, _ = socket.recv_fds(ours, _LONGEST_IP, 1)
         for listener in descriptors:
             os.set_inheritable(listener, False)
-            self._pods[listener] = PodAddress(data.decode("ascii"))
+            ip = self.subnet.place(data.decode("ascii"))
+            self._pods[listener] = PodAddress(ip) if ip != NO_ADDRESS else None
             asyncio.get_running_loop().add_reader(listener, self._look, listener)
 
     def _look(self, listener: int) -> None:
@@ -70,45 +85,87 @@ class PodNetwork:
             call.proceed()  # else the process would wait for ever
             raise
 
-    def _do(self, call: SocketCall, pod: PodAddress) -> None:
-        if call.target is None:
-            call.proceed()
-            return
-        ip, port = plain(call.target[0]), call.target[1]
+    def _do(self, call: SocketCall, pod: PodAddress | None) -> None:
         try:
-            place = (bound(pod, ip), port) if call.is_bind else self._destination(call, pod, ip, port)
-            if place is None or place[0] is None:
-                call.proceed()
-                return
-            self._act(call, pod, (place[0], place[1]))
+            if pod is not None and call.name in TELL:
+                TELL[call.name](call, self.subnet, pod)
+            elif pod is not None and call.name == "sendto":
+                self._send(call, pod)
+            else:
+                self._place(call, pod)
         except NoEndpointError:
             call.end(errno.ECONNREFUSED)
         except OSError as error:
             call.end(error.errno or errno.EINVAL)
 
+    def _place(self, call: SocketCall, pod: PodAddress | None) -> None:
+        if call.target is None:
+            call.proceed()
+            return
+        asked, port = plain(call.target[0]), call.target[1]
+        ip = self.subnet.place(asked)
+        place: tuple[str | None, int] | None
+        if pod is None:
+            place = self.place_of(asked, port)
+        elif call.name == "bind":
+            if ip not in (asked, pod.ip):
+                raise OSError(errno.EADDRNOTAVAIL, "another pod's address")
+            place = (bound(pod, ip) or (None if ip == asked else ip), port)
+        else:
+            place = self._destination(call, pod, ip, port)
+        if place is None or place[0] is None:
+            call.proceed()
+            return
+        self._act(call, pod, (place[0], place[1]))
+
+    def place_of(self, ip: str, port: int) -> tuple[str, int] | None:
+        """Return where on this machine whoever is in no pod is connected to a pod, or to a Service's; None: right
+        there.
+
+        Raises NoEndpointError.
+        """
+        endpoints = self._services.services().get((ip, port, "TCP"))
+        if endpoints is None:
+            return None if self.subnet.place(ip) == ip else (self.subnet.place(ip), port)
+        if not endpoints:
+            raise NoEndpointError(f"no endpoint of {ip}:{port} is ready")
+        address, number = self._rng.choice(endpoints)
+        return self.subnet.place(address), number
+
     def _destination(self, call: SocketCall, pod: PodAddress, ip: str, port: int) -> tuple[str, int] | None:
         services = self._services.services()
-        kind = "TCP"
-        if any(address == ip and number == port for address, number, _ in services):
+        kind = "UDP" if call.name == "sendto" else "TCP"
+        if kind == "TCP" and any(address == ip and number == port for address, number, _ in services):
             with call.socket() as own:
                 kind = "UDP" if own.type == socket.SOCK_DGRAM else "TCP"
         found = connected(pod, ip, port, kind, listens=listens, services=services, pick=self._rng.choice)
         if found is None and ip.startswith("127.") and ip != "127.0.0.1":
             return ip, port  # another pod, which is to see whom it is called by
-        return found
+        return None if found is None else (self.subnet.place(found[0]), found[1])
 
-    def _act(self, call: SocketCall, pod: PodAddress, place: tuple[str, int]) -> None:
+    def _send(self, call: SocketCall, pod: PodAddress) -> None:
+        """A datagram to whoever is named with it; the pod's address is its source, though the socket has none."""
+        with call.socket() as own:
+            place = None
+            if own.type == socket.SOCK_DGRAM and call.target is not None:
+                place = self._destination(call, pod, self.subnet.place(plain(call.target[0])), call.target[1])
+            if place is None:
+                call.proceed()
+                return
+            call.end_with(send(own, call, place, source=pod))
+
+    def _act(self, call: SocketCall, pod: PodAddress | None, place: tuple[str, int]) -> None:
         own = call.socket()
         if own.family == socket.AF_INET6:
             with contextlib.suppress(OSError):  # it is bound already, and then it has its choice behind it
                 own.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             place = (mapped(place[0]), place[1])
-        if call.is_bind:
+        if call.name == "bind":
             with own:
                 own.bind(place)
             call.end()
             return
-        if place[0].removeprefix("::ffff:").startswith("127."):
+        if pod is not None and place[0].removeprefix("::ffff:").startswith("127."):
             _call_as(own, pod.ip)
         if fcntl.fcntl(own, fcntl.F_GETFL) & os.O_NONBLOCK:
             with own:

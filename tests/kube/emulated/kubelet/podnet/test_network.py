@@ -18,6 +18,7 @@ import pytest
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.mount_namespace import filters_lacking
 from mews.kube.emulated.kubelet.pod_roots import PodRoots
+from mews.kube.emulated.kubelet.podnet.addresses import PodSubnet
 from mews.kube.emulated.kubelet.podnet.network import PodNetwork
 from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 from mews.kube.emulated.kubelet.process import ProcessRuntime, RealProcess
@@ -58,13 +59,13 @@ except OSError as error:
 class Pods:
     """Processes in pods of a network whose Services are the lines of a file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, subnet: PodSubnet | None = None) -> None:
         self.table = folder / "services"
         kube: Any = lambda: None  # noqa: E731
         self._pods = folder / "pods"
         volumes = PodVolumes(kube, self._pods, NodeHostPaths(lambda node: folder / node, lambda host: None))
         services = ServiceTable(self.table, lambda: ("127.0.0.1", 1))
-        self.network = PodNetwork(services, random.Random(1))
+        self.network = PodNetwork(services, random.Random(1), subnet)
         self.runtime = ProcessRuntime(
             self._pods, roots=PodRoots(self._pods, volumes, shared=[self._pods], network=self.network)
         )
@@ -84,8 +85,8 @@ class Pods:
 
 
 @asynccontextmanager
-async def pods_in(folder: Path) -> AsyncIterator[Pods]:
-    pods = Pods(folder)
+async def pods_in(folder: Path, subnet: PodSubnet | None = None) -> AsyncIterator[Pods]:
+    pods = Pods(folder, subnet)
     try:
         yield pods
     finally:

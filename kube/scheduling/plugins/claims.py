@@ -389,9 +389,8 @@ class DynamicResources:
                 claims.append(await self._make(found, found.special, special, pod))
             except (ApiError, UnavailableError) as failed:
                 return error(str(failed))
-        status = SUCCESS
-        if self._features.binding_conditions and any(has_conditions(claim) for claim in claims):
-            status = await self._wait.until_ready(claims, pod, node)
+        waits = self._features.binding_conditions and any(map(has_conditions, claims))
+        status = await self._wait.until_ready(claims, pod, node) if waits else SUCCESS
         if status.ok:
             found.end(self._books.ledger)
         return status

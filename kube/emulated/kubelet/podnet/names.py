@@ -35,7 +35,7 @@ def tell_name(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
 
 
 def accept(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
-    """Accept what has come. Nobody else accepts on that socket, so what is there stays there.
+    """Accept what has come.
 
     Where nothing has come to a socket that waits for it, the kernel waits, since it knows of signals: then the process
     is told this machine's address of its peer, until it asks for its name.
@@ -49,12 +49,29 @@ def accept(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
         if not _has_come(own):
             _leave_empty(call, own)
             return
-        made, name = own.accept()
+        found = _accepted(own)
+        if found is None:
+            _leave_empty(call, own)
+            return
+        made, name = found
         with made:
             made.setblocking(not call.flags & socket.SOCK_NONBLOCK)
             seen_by = pod if plain(made.getsockname()[0]) == pod.ip else None
             call.tell(own.family, _known(name, own.family, subnet, seen_by))
             call.give(made.fileno())
+
+
+def _accepted(own: socket.socket) -> tuple[socket.socket, tuple[str, int, int, int]] | None:
+    """Accept without waiting; None where a process that waits in the kernel has been quicker. That the socket does not
+    wait meanwhile is seen by nobody: whoever accepts on it is answered here, one after the other."""
+    flags = fcntl.fcntl(own, fcntl.F_GETFL)
+    try:
+        fcntl.fcntl(own, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+        return own.accept()
+    except BlockingIOError:
+        return None
+    finally:
+        fcntl.fcntl(own, fcntl.F_SETFL, flags)
 
 
 def _leave_empty(call: SocketCall, own: socket.socket, *, waits: bool = True) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.differential.areas import AREAS
 from tests.differential.generated import fields, rows, writers
 from tests.differential.model import Answer, Case, Pair, Run
-from tests.differential.sides import RECORDED, Cases, compare, compare_recorded, lacking
+from tests.differential.sides import RECORDED, Cases, compare, compare_recorded, lacking, plain
 
 FOLDER = Path(__file__).parent / "recorded" / RECORDED
 CASES: dict[str, tuple[Case, ...]] = {
@@ -47,7 +47,7 @@ def write(name: str, pairs: Iterable[Pair]) -> None:
 def answers(name: str) -> dict[tuple[str, str], Answer]:
     """Return the recorded answers, by area and name."""
     lines = gzip.decompress((FOLDER / f"{name}.jsonl.gz").read_bytes()).decode().splitlines()
-    return {(area, case): answer for area, case, answer in map(json.loads, lines)}
+    return {(area, case): plain(answer) for area, case, answer in map(json.loads, lines)}
 
 
 def pairs_of(suite: str, cases: tuple[Case, ...]) -> list[Pair]:

@@ -160,8 +160,8 @@ def _join_network(door: str, ip: str) -> None:
 
 
 def _asked(ip: str) -> int:
-    """How many of the calls are asked about: whoever has this machine's network only connects elsewhere, and a pod
-    that is known by an address of this machine need not be told another one."""
+    """Return how many of the calls are asked about. Whoever has this machine's network only connects elsewhere; a pod
+    that is known by an address of this machine sees its own names."""
     return 1 if ip == "-" else 2 if ip.startswith("127.") else 6
 
 

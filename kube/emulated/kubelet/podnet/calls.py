@@ -81,7 +81,7 @@ class SocketCall(Struct, frozen=True):
             os.close(number)
             raise
 
-    def tell(self, family: int, name: tuple[str, int, int, int]) -> None:
+    def write_address(self, family: int, name: tuple[str, int, int, int]) -> None:
         """Write an address where the process wants it: host, port, and of IPv6 flow and scope.
 
         Raises OSError.

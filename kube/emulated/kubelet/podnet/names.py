@@ -17,7 +17,7 @@ _LARGEST = 0x10000
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
-def tell_name(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
+def report_name(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
     """Answer a getsockname or getpeername.
 
     Raises OSError.
@@ -30,7 +30,7 @@ def tell_name(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
             name, seen_by = own.getsockname(), None
         else:
             name, seen_by = own.getpeername(), pod if plain(own.getsockname()[0]) == pod.ip else None
-        call.tell(own.family, _known(name, own.family, subnet, seen_by))
+        call.write_address(own.family, _known(name, own.family, subnet, seen_by))
     call.end()
 
 
@@ -57,7 +57,7 @@ def accept(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
         with made:
             made.setblocking(not call.flags & socket.SOCK_NONBLOCK)
             seen_by = pod if plain(made.getsockname()[0]) == pod.ip else None
-            call.tell(own.family, _known(name, own.family, subnet, seen_by))
+            call.write_address(own.family, _known(name, own.family, subnet, seen_by))
             call.give(made.fileno())
 
 
@@ -101,15 +101,15 @@ def receive(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
             return
         data, name = own.recvfrom(min(call.size, _LARGEST), call.flags | socket.MSG_DONTWAIT)
         call.put(data)
-        call.tell(own.family, _known(name, own.family, subnet, pod))
+        call.write_address(own.family, _known(name, own.family, subnet, pod))
         call.end_with(len(data))
 
 
-TELL: Mapping[str, Callable[[SocketCall, PodSubnet, PodAddress], None]] = {
+REPORTS: Mapping[str, Callable[[SocketCall, PodSubnet, PodAddress], None]] = {
     "accept": accept,
     "accept4": accept,
-    "getsockname": tell_name,
-    "getpeername": tell_name,
+    "getsockname": report_name,
+    "getpeername": report_name,
     "recvfrom": receive,
 }
 """By the name of the call; each raises OSError."""

@@ -25,7 +25,7 @@ from mews.kube.emulated.kubelet.podnet.addresses import (
 )
 from mews.kube.emulated.kubelet.podnet.calls import SocketCall, next_call
 from mews.kube.emulated.kubelet.podnet.datagrams import send
-from mews.kube.emulated.kubelet.podnet.names import TELL
+from mews.kube.emulated.kubelet.podnet.names import REPORTS
 from mews.kube.emulated.kubelet.podnet.service_table import ServiceTable
 
 _BIND_NO_PORT = 24
@@ -87,8 +87,8 @@ class PodNetwork:
 
     def _do(self, call: SocketCall, pod: PodAddress | None) -> None:
         try:
-            if pod is not None and call.name in TELL:
-                TELL[call.name](call, self.subnet, pod)
+            if pod is not None and call.name in REPORTS:
+                REPORTS[call.name](call, self.subnet, pod)
             elif pod is not None and call.name == "sendto":
                 self._send(call, pod)
             else:

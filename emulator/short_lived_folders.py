@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import tempfile
@@ -14,14 +13,25 @@ _PREFIX = "mews-identity-"
 
 def folder_for_a_while() -> Path:
     """Return a folder that nobody else may enter and that goes with this process: at its end, or, after a kill -9, as
-    soon as another process asks for one. A lock on the folder says that its process lives.
+    soon as another process asks for one. A lock on the folder says that its process lives; Windows has none.
 
     Raises OSError.
     """
-    _remove_left()
-    folder = _locked_folder()
+    if _has_locks():
+        _remove_left()
+        folder = _locked_folder()
+    else:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _has_locks() -> bool:
+    try:
+        import fcntl  # noqa: F401 - whether there is one
+    except ImportError:
+        return False
+    return True
 
 
 def _locked_folder() -> Path:
@@ -47,6 +57,8 @@ def _remove_left() -> None:
 
 
 def _take(held: int) -> bool:
+    import fcntl
+
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

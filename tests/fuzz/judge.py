@@ -27,8 +27,9 @@ PATIENCE_S = 5.0
 RENEWED_EVERY = 500
 OWN_CONNECTION = 0.05
 """Of the requests whose connection could be kept."""
-MOST_MIB = 1536
-"""Of the process that serves a face and asks it, as SECURITY.md bounds `mews up`."""
+MOST_MIB = 1280
+"""By which the process that serves a face and asks it may grow: SECURITY.md bounds `mews up` at 1.5 GiB, and 256 MiB
+are there before it is asked. What else the process did before, such as other tests, is not the face's."""
 WHOLE_S = 0.3
 """Under TLS, for an answer to a whole request: who waits for more than was sent is then told that nothing follows."""
 
@@ -55,6 +56,7 @@ class Account:
     statuses: Counter[str] = field(default_factory=Counter)
     findings: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    began_mib: float = field(default_factory=lambda: memory_mib())
     memory_mib: float = 0.0
 
     @property
@@ -210,9 +212,9 @@ def fuzz(face: Face, count: int, seed: int) -> Account:
         wires.close()
         account.findings += guilty(face, list(suspects.values())[:200], logged)
     account.seconds = time.monotonic() - began_s
-    account.memory_mib = memory_mib()
+    account.memory_mib = memory_mib() - account.began_mib
     if account.memory_mib > MOST_MIB:
-        account.findings.append(f"{face.name}: {account.memory_mib:.0f} MiB of memory, {MOST_MIB} are allowed")
+        account.findings.append(f"{face.name}: grew by {account.memory_mib:.0f} MiB, {MOST_MIB} are allowed")
     return account
 
 

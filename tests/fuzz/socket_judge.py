@@ -213,9 +213,9 @@ def sound(face: ByteFace) -> bool:
 
 
 def _closed(account: Account, began_s: float) -> Account:
-    account.seconds, account.memory_mib = time.monotonic() - began_s, memory_mib()
+    account.seconds, account.memory_mib = time.monotonic() - began_s, memory_mib() - account.began_mib
     if account.memory_mib > MOST_MIB:
-        account.findings.append(f"{account.face}: {account.memory_mib:.0f} MiB of memory, {MOST_MIB} are allowed")
+        account.findings.append(f"{account.face}: grew by {account.memory_mib:.0f} MiB, {MOST_MIB} are allowed")
     return account
 
 

@@ -143,6 +143,8 @@ class PoolModel:
         for name in line.fields.get("alone", ()) if line.event == "claim-prepared" else ():
             if uuid := self._names.get(str(name), ""):
                 self.prepared.setdefault(uuid, {})[uid] = line
+                if uid in self.claims:  # a name of a node may be another device's than when it was allocated
+                    self.claims[uid].gpus[str(name)] = uuid
 
 
 class _PoolLaw(Invariant[RunState]):

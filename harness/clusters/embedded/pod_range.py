@@ -1,10 +1,11 @@
-"""The loopback addresses of a cluster's pods: no two clusters of a machine have the same ones."""
+"""The addresses of a cluster's pods: on loopback, no two clusters of a machine have the same ones."""
 
 from __future__ import annotations
 
 import socket
 
 from mews.harness.errors import RequirementError
+from mews.kube.emulated.kubelet.podnet.addresses import PodSubnet
 
 _FIRST, _LAST = 77, 253
 _PORT = 65533
@@ -35,3 +36,32 @@ class PodRange:
     def release(self) -> None:
         """Let another cluster have the range."""
         self._lock.close()
+
+
+class PodAddresses:
+    """Where the pods of a cluster listen, and by which addresses they are known if not by these. A range is taken when
+    the first address is asked for: both methods raise RequirementError if none is left."""
+
+    def __init__(self) -> None:
+        self._taken: PodRange | None = None
+        self._shown = ""
+
+    def of_node(self, number: int) -> str:
+        """Return how the addresses of a node's pods begin, as the cluster knows them."""
+        return f"{self._shown or self._range()}.{number}"
+
+    def know_by(self, prefix: str) -> PodSubnet:
+        """From now on pods are known by addresses that begin so; returns where they listen."""
+        self._shown = prefix
+        return PodSubnet(prefix, self._range())
+
+    def _range(self) -> str:
+        if self._taken is None:
+            self._taken = PodRange()
+        return self._taken.prefix
+
+    def release(self) -> None:
+        """Let another cluster have the range."""
+        if self._taken is not None:
+            self._taken.release()
+            self._taken = None

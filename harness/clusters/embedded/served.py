@@ -231,7 +231,7 @@ class ServedPorts:
         table = ServiceTable(self.names_file.with_name(TABLE), api, kubelets)
         # Containers have this machine's network, and listen at its addresses.
         shown = control_plane.pod_prefix if self._engine is None else ""
-        subnet = self._kubelets.know_pods_by(shown) if shown else None
+        subnet = self._kubelets.addresses.know_by(shown) if shown else None
         return PodNetwork(table, self._run.rng("pod-network"), subnet)
 
     def engine(self, host: str) -> EnginePort | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mews.emulator.hardware.inventory import Hardware
-from mews.harness.clusters.embedded.pod_range import PodRange
+from mews.harness.clusters.embedded.pod_range import PodAddresses
 from mews.harness.errors import RequirementError
 from mews.harness.ports.dra import LocalDraLink, LocalDraNode
 from mews.harness.ports.dra_folders import JoinedDraRegistry
@@ -19,7 +19,6 @@ from mews.kube.emulated.kubelet.dra.grpc_registry import GrpcDraRegistry
 from mews.kube.emulated.kubelet.dra.state_store import HEALTH_FILE_NAME, FileDraState
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder
 from mews.kube.emulated.kubelet.node_folders import CDI, placed
-from mews.kube.emulated.kubelet.podnet.addresses import PodSubnet
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks, serve_hooks
 from mews.kube.runtimehook.port import RuntimeHooks
 
@@ -75,8 +74,7 @@ class ServedKubelets:
             raise RequirementError(f"{error} (XDG_RUNTIME_DIR or TMPDIR)") from error
         self._pod_resources: dict[str, GrpcPodResources] = {}
         self._hooks: dict[str, GrpcHooks] = {}
-        self._pods: PodRange | None = None
-        self._shown = ""
+        self.addresses = PodAddresses()
 
     def node_folder(self, host: str) -> Path:
         """Return the folder of one node."""
@@ -158,20 +156,7 @@ class ServedKubelets:
 
         Raises RequirementError if none is left.
         """
-        return f"{self._shown or self._range()}.{number}"
-
-    def know_pods_by(self, prefix: str) -> PodSubnet:
-        """Pods are known by addresses that begin so; returns where they are.
-
-        Raises RequirementError if no range is left.
-        """
-        self._shown = prefix
-        return PodSubnet(prefix, self._range())
-
-    def _range(self) -> str:
-        if self._pods is None:
-            self._pods = PodRange()
-        return self._pods.prefix
+        return self.addresses.of_node(number)
 
     def link(self, host: str) -> PluginLink:
         """Return the folder as one plugin incarnation sees it."""
@@ -184,9 +169,7 @@ class ServedKubelets:
 
     async def close(self) -> None:
         """Close the clients, and let another cluster have the addresses."""
-        if self._pods is not None:
-            self._pods.release()
-            self._pods = None
+        self.addresses.release()
         for resources in self._pod_resources.values():
             await resources.close()
         for hooks in self._hooks.values():

@@ -179,7 +179,7 @@ def test_two_clusters_have_the_same_addresses_and_do_not_meet_when_one_is_killed
     with images(tmp_path) as options, cluster(options) as one, cluster(options) as two:
         clients = [Client(each["kubeconfig"]) for each in (one, two)]
         for client, word in zip(clients, ("first", "second"), strict=True):
-            client.apply(*secured(tmp_path)[:1], pod("one", hostname=word))
+            client.apply(*secured(tmp_path)[:1], pod("one", hostname=word, nodeName="host-1"))
         for client in clients:
             client.run("wait", "--for=condition=Ready", "pod/one", "--timeout", "60s")
         seen = [client.seen("one") for client in clients]

@@ -120,6 +120,15 @@ def test_no_free_device_is_in_the_slices_of_two_pools():
     assert found(93, [POOL, moved]) == []
 
 
+def test_a_claim_has_the_device_that_it_is_prepared_with_whatever_had_the_name_when_it_was_allocated():
+    other = ("api", "slice/n", "gpus-offered", {"pool": "a", "node": "a", "gpus": {"gpu-0": "GPU-B"}})
+    renamed = [other, allocated("c", "a/gpu-0"), attached(), NODE, prepared("c", "a/gpu-0")]
+    assert found(94, renamed, HandOver.REALLOCATE, at_s=900) == []
+    late = ["GPU-A is on a, and no claim has had it for 71 s"]
+    assert found(94, [*renamed, freed()], HandOver.REALLOCATE, at_s=76) == late
+    assert found(94, [*renamed[:4], freed()], HandOver.REALLOCATE, at_s=900) != []
+
+
 def test_a_device_that_no_claim_has_comes_back_in_time():
     idle = [POOL, allocated(), attached(), freed()]
     assert found(94, idle, at_s=73) == []

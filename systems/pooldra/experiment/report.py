@@ -140,7 +140,7 @@ def _what_it_means(cells: Sequence[Row]) -> str:
         twice = sum(row["doubled"] for row in rows)
         text = (
             f"- `{way}`: {pods} pods needed {moves} attached GPUs ({moves / max(pods, 1):.2g} per pod). {vain:.2g} % "
-            f"of these were detached unused. {lost} pods lost a GPU to another claim after the attach. "
+            f"of these were detached unused. After the attach, {lost} pods lost a GPU to another claim. "
             f"A GPU was allocated twice {twice} times."
         )
         lines += wrap(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
@@ -148,6 +148,8 @@ def _what_it_means(cells: Sequence[Row]) -> str:
     lines += [f"- {failed} of {sum(row['runs'] for row in cells)} runs broke a law or did not end.", "", _HAZARD]
     if any(row["lost_per_1000_pods"] for row in cells if row["hand_over"] != "reallocate"):
         lines.append(_TIMEOUT)
+    if any(row["failed"] for row in picked(cells, hand_over="reallocate")):
+        lines.append(_TAKEN_BACK)
     return "\n".join(lines) + "\n"
 
 
@@ -156,6 +158,10 @@ While a claim is released and allocated again, the node's slice already offers i
 The claim that lost its GPU starts again, and a claim for several GPUs may lose them one after the other. The pool
 attaches more GPUs for it, while the first ones are idle on a host. Both other ways keep the allocation, so no other
 claim can get the GPU in between.
+"""
+_TAKEN_BACK = """\
+With `reallocate`, the pool may take a GPU back from a host at the moment when the scheduler allocates it from the
+node's slice. Then the pod is bound, and its node can never prepare the claim. Runs in which this happened did not end.
 """
 _TIMEOUT = """\
 Faults can delay a claim for several GPUs beyond the scheduler's binding timeout of 10 minutes. Then it is released

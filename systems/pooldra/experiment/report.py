@@ -164,6 +164,7 @@ With `reallocate`, the pool may take a GPU back from a host at the moment when t
 node's slice. Then the pod is bound, and its node can never prepare the claim. Runs in which this happened did not end.
 """
 _TIMEOUT = """\
-Faults can delay a claim for several GPUs beyond the scheduler's binding timeout of 10 minutes. Then it is released
-with any hand-over, and another claim may get the GPUs that were attached for it.
+Faults can release a claim with any hand-over. Either a GPU cannot be attached in three attempts, or a claim for several
+GPUs waits longer than the scheduler's binding timeout of 10 minutes. Another claim may then get the GPUs that were
+attached for it.
 """

@@ -21,7 +21,7 @@ def test_every_cell_has_a_row_and_all_have_the_same_runs() -> None:
 
 
 def test_ways_that_keep_the_allocation_lose_and_double_nothing() -> None:
-    """But for claims that faults keep until the scheduler's binding timeout ends."""
+    """But for claims that faults fail, or keep until the scheduler's binding timeout ends."""
     kept = [row for row in TABLES["cells"] if row["hand_over"] != "reallocate"]
     assert {row["doubled"] for row in kept} == {0}
     assert {row["lost_per_1000_pods"] for row in kept if row["faults"] == "off"} == {0.0}

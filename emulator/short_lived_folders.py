@@ -1,4 +1,4 @@
-"""Folders that go with the process that made them, even if it is killed."""
+"""Temporary folders of one process, which are removed even if it is killed."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def _alternative(one: Run, other: Run, *, unwrap: bool) -> Run:
         value = one(frame)
         if isinstance(value, SomeValue):
             return value.value if unwrap else value
-        return other(frame) if value is NOTHING else value  # What is no optional stays as it is.
+        return other(frame) if value is NOTHING else value  # Only optionals are unwrapped.
 
     return run
 

@@ -306,7 +306,7 @@ class Scheduler:
         (schedule_one.go, handleSchedulingFailure)."""
         pod, note = entry.pod, status.message
         is_gone = self._queue.get(pod.uid) is None
-        if is_gone and self._cache.has(pod.uid):  # by whatever else has bound it
+        if is_gone and self._cache.has(pod.uid):  # another scheduler has bound it
             return
         record(self._context.log, "unschedulable", pod=pod.key, reason=reason, message=note)
         name = points.profile.scheduler_name

@@ -1,4 +1,4 @@
-"""Folders with keys are gone when their process is, in whatever way it ended."""
+"""Folders with keys are removed after their process has ended, also by SIGKILL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ sys.stdin.read()
 
 
 class Process:
-    """One that has made a folder, until it is told to end or is killed."""
+    """A process that has made a folder, and ends with its standard input."""
 
     def __init__(self) -> None:
         self.running = subprocess.Popen([sys.executable, "-c", _MAKE], stdin=-1, stdout=-1, text=True)

@@ -151,8 +151,8 @@ class ServedKubelets:
         return self._address(host)
 
     def network(self, number: int) -> str:
-        """Loopback addresses, so that each pod has one of its own, in a range that no other cluster here has; others
-        where pods are known by them.
+        """Return how the addresses of a node's pods begin: on loopback, in a range that no other cluster here has, or
+        the prefix by which pods are known.
 
         Raises RequirementError if none is left.
         """

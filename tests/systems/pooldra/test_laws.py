@@ -120,7 +120,7 @@ def test_no_free_device_is_in_the_slices_of_two_pools():
     assert found(93, [POOL, moved]) == []
 
 
-def test_a_claim_has_the_device_that_it_is_prepared_with_whatever_had_the_name_when_it_was_allocated():
+def test_a_claim_has_the_device_that_it_is_prepared_with_even_if_another_had_the_name_before():
     other = ("api", "slice/n", "gpus-offered", {"pool": "a", "node": "a", "gpus": {"gpu-0": "GPU-B"}})
     renamed = [other, allocated("c", "a/gpu-0"), attached(), NODE, prepared("c", "a/gpu-0")]
     assert found(94, renamed, HandOver.REALLOCATE, at_s=900) == []

@@ -111,7 +111,7 @@ def answer(store: Store, face: str, rest: Sequence[str], query: MultiMapping[str
     if rest:
         check = checks.get("/".join(rest))
         if check is None:
-            return _text("404 page not found\n", 404)
+            return text("404 page not found\n", 404)
         well = check(store)
         return text("ok") if well else text("internal server error: reason withheld\n", 500)
     skipped = set(query.getall("exclude", []))

@@ -14,6 +14,7 @@ from msgspec import Struct
 from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.client.json_text import parse
 from mews.kube.emulated.apiserver.store.json_errors import json_error
+from mews.kube.emulated.apiserver.types.custom.go_text import HTML_ESCAPED
 from mews.kube.emulated.apiserver.wire import protobuf
 from mews.kube.releases.release_data import DEFAULT
 from mews.yaml_text import check_extent
@@ -88,15 +89,9 @@ def encode(body: Any, media: str = JSON, *, indented: bool = False) -> bytes:
     return _UNSAFE.sub(lambda found: _SAFE[found[0]], written)
 
 
-_SAFE = {
-    b"<": b"\\u003c",
-    b">": b"\\u003e",
-    b"&": b"\\u0026",
-    "\u2028".encode(): b"\\u2028",
-    "\u2029".encode(): b"\\u2029",
-}
-_UNSAFE = re.compile(b"[<>&]|\xe2\x80[\xa8\xa9]")
-"""What encoding/json escapes; all of it stands in texts only."""
+_SAFE = {char.encode(): code.encode() for char, code in HTML_ESCAPED.items()}
+_UNSAFE = re.compile(b"|".join(_SAFE))
+"""It stands in texts only."""
 
 
 def wants_indented(pretty: str, user_agent: str) -> bool:

@@ -1,12 +1,11 @@
 """What a pod's sockets are called by themselves and by their peers, where pods are known by other addresses than this
-machine's: accept(2), getsockname(2), getpeername(2) and recvfrom(2) tell those."""
+machine's: accept(2), getsockname(2), getpeername(2) and recvfrom(2) report those."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
-import select
 import socket
 from collections.abc import Callable, Mapping
 
@@ -37,17 +36,14 @@ def report_name(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
 def accept(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
     """Accept what has come.
 
-    Where nothing has come to a socket that waits for it, the kernel waits, since it knows of signals: then the process
-    is told this machine's address of its peer, until it asks for its name.
+    Where nothing has come to a socket that waits for it, the kernel waits, since it knows of signals. The process then
+    sees this machine's address of its peer, until it calls getpeername.
 
     Raises OSError.
     """
     with call.socket() as own:
         if own.family not in _FAMILIES or not all(call.pointers):
             call.proceed()
-            return
-        if not _has_come(own):
-            _leave_empty(call, own)
             return
         found = _accepted(own)
         if found is None:
@@ -62,8 +58,9 @@ def accept(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
 
 
 def _accepted(own: socket.socket) -> tuple[socket.socket, tuple[str, int, int, int]] | None:
-    """Accept without waiting; None where a process that waits in the kernel has been quicker. That the socket does not
-    wait meanwhile is seen by nobody: whoever accepts on it is answered here, one after the other."""
+    """Accept without waiting; None where nothing has come, or a process that waits in the kernel has been quicker.
+    Nobody sees that the socket does not wait for a moment: whoever accepts on it is answered here, one after the other.
+    """
     flags = fcntl.fcntl(own, fcntl.F_GETFL)
     try:
         fcntl.fcntl(own, fcntl.F_SETFL, flags | os.O_NONBLOCK)
@@ -81,14 +78,8 @@ def _leave_empty(call: SocketCall, own: socket.socket, *, waits: bool = True) ->
         call.end(errno.EAGAIN)
 
 
-def _has_come(own: socket.socket) -> bool:
-    poll = select.poll()
-    poll.register(own, select.POLLIN)
-    return bool(poll.poll(0))
-
-
 def receive(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
-    """Receive a datagram, and tell of whom; where none has come, as ``accept``.
+    """Receive a datagram, and report its sender; where none has come, as ``accept``.
 
     Raises OSError.
     """
@@ -96,10 +87,11 @@ def receive(call: SocketCall, subnet: PodSubnet, pod: PodAddress) -> None:
         if own.family not in _FAMILIES or own.type != socket.SOCK_DGRAM or not all(call.pointers):
             call.proceed()
             return
-        if not _has_come(own):
+        try:
+            data, name = own.recvfrom(min(call.size, _LARGEST), call.flags | socket.MSG_DONTWAIT)
+        except BlockingIOError:
             _leave_empty(call, own, waits=not call.flags & socket.MSG_DONTWAIT)
             return
-        data, name = own.recvfrom(min(call.size, _LARGEST), call.flags | socket.MSG_DONTWAIT)
         call.put(data)
         call.write_address(own.family, _known(name, own.family, subnet, pod))
         call.end_with(len(data))

@@ -9,7 +9,8 @@ from typing import Any
 from mews.kube.api.quoted_text import quoted
 from mews.kube.emulated.apiserver.store.refusals import FieldError
 
-_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+HTML_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""What json.Marshal escapes, since HTML would trip over it."""
 
 
 def marshalled(value: Any) -> str:
@@ -19,7 +20,7 @@ def marshalled(value: Any) -> str:
 
 def escaped(text: str) -> str:
     """Return a JSON text with what HTML would trip over escaped, as ``json.Marshal`` does."""
-    for char, code in _ESCAPED.items():
+    for char, code in HTML_ESCAPED.items():
         text = text.replace(char, code)
     return text
 

@@ -1,4 +1,4 @@
-"""Pods that are known by other addresses than this machine's: what they and their peers are told of them."""
+"""Pods that are known by other addresses than this machine's: what they and their peers see."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -190,3 +191,11 @@ def test_two_clusters_have_the_same_addresses_and_do_not_meet_when_one_is_killed
         assert is_there(pids[1])
         assert clients[1].seen("one")["hostname"] == "second"
         clear_up(one)
+        port = int(one["api"].rpartition(":")[2])
+        await_true(lambda: not listens(port), "the API server of the killed cluster is still there")
+
+
+def listens(port: int) -> bool:
+    """Whether a connection to that port of this machine is accepted."""
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0

@@ -168,6 +168,10 @@ def _report(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]], *, q
     if missed:
         terminal.err(f"WARNING: the budget did not reach {missed} of {len(search.targets)} scenarios\n")
     for target in search.targets:
+        if target.skipped:
+            name, count = target.menu.scenario.name, len(target.skipped)
+            terminal.err(f"WARNING: {name}: {count} worlds were skipped: {target.skipped[0]}\n")
+    for target in search.targets:
         name, covered = target.menu.scenario.name, len(target.features)
         terminal.out(f"{name}: {target.worlds} worlds, {covered} situations covered, {len(target.found)} found\n")
 
@@ -185,7 +189,12 @@ def _document(search: Search, found: Sequence[tuple[FuzzFinding, Run, Path]]) ->
     return {
         "worlds": search.worlds,
         "scenarios": [
-            {"scenario": each.menu.scenario.name, "worlds": each.worlds, "covered": len(each.features)}
+            {
+                "scenario": each.menu.scenario.name,
+                "worlds": each.worlds,
+                "skipped": len(each.skipped),
+                "covered": len(each.features),
+            }
             for each in search.targets
         ],
         "findings": [

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mews.dialects import DEFAULT, DIALECTS
 from mews.emulator.hardware.inventory import ChassisSpec, Hardware
 from mews.harness.api_faults.rpcs import PausedRpc
 from mews.harness.fuzz.api_faults import API_KINDS, LASTING, SHORT, draw_api_fault, is_short
@@ -17,6 +18,7 @@ from mews.harness.fuzz.faults import KINDS, PASSING, admits, draw_fault
 from mews.harness.scenario.hardware import hardware_of
 from mews.harness.scenario.known import KnownNames
 from mews.harness.scenario.model import Scenario
+from mews.harness.scenario.requirements import comes_in_pods
 
 MOST = 6
 """Choices in one world."""
@@ -69,13 +71,16 @@ class Menu(Struct, frozen=True):
         hardware = hardware_of(scenario)
         known = KnownNames(scenario, hardware, {})
         components = tuple(name for name in known.components if name not in _NEVER_KILLED)
-        clients = tuple(name for name in known.clients if name not in _NEVER_KILLED)
+        clients = tuple(
+            name for name in known.clients if name not in _NEVER_KILLED and not comes_in_pods(scenario, name)
+        )
         return cls(scenario, hardware, components, clients, _pods(scenario), moments, tuple(without))
 
     def kinds(self) -> list[str]:
         """Return what may be drawn."""
         pooled = any(one.devices for one in self.hardware.chassis)
-        faults = [f"fault {kind}" for kind in KINDS if admits(kind, self.hardware)]
+        wordless = DIALECTS.find(self.scenario.stack.dialect or DEFAULT).wordless
+        faults = [f"fault {kind}" for kind in KINDS if admits(kind, self.hardware) and kind not in wordless]
         found = [
             *(["kill"] * (1 + len(faults) // 2) if self.components else ()),
             *faults,

@@ -34,12 +34,14 @@ class FoundProblem(Struct, frozen=True):
 
 
 class FuzzRound(Struct, frozen=True):
-    """What one round of a search found: the first world of each problem, and all that was gone through."""
+    """What one round of a search found: the first world of each problem, all that was gone through, and why worlds were
+    skipped."""
 
     number: int
     worlds: int
     found: tuple[FoundProblem, ...]
     features: frozenset[str]
+    skipped: tuple[str, ...] = ()
 
 
 class _Search(Struct):
@@ -53,6 +55,7 @@ class _Search(Struct):
     found: dict[str, FoundProblem] = field(default_factory=dict)
     features: set[str] = field(default_factory=set)
     kept: list[WorldPlan] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
     def try_next(self, rng: random.Random) -> int:
         """Play one world; how much of it was new."""
@@ -65,6 +68,8 @@ class _Search(Struct):
     def play(self, plan: WorldPlan) -> int:
         self.worlds += 1
         world = self.player.play(plan)
+        if world.skipped:
+            self.skipped.append(world.skipped)
         for problem in world.problems:
             self.found.setdefault(problem.key, FoundProblem(problem, plan, self.first + self.worlds))
         new = len(world.features - self.features)
@@ -74,7 +79,8 @@ class _Search(Struct):
         return new
 
     def ended(self, number: int) -> FuzzRound:
-        return FuzzRound(number, self.worlds, tuple(self.found.values()), frozenset(self.features))
+        found = tuple(self.found.values())
+        return FuzzRound(number, self.worlds, found, frozenset(self.features), tuple(self.skipped))
 
 
 def play_round(menu: Menu, player: Player, seed: int, number: int, most: int = WORLDS) -> FuzzRound:

@@ -94,6 +94,7 @@ class FuzzTarget(Struct):
     menu: Menu
     clean: Run
     worlds: int = 0
+    skipped: list[str] = field(default_factory=list)
     features: set[str] = field(default_factory=set)
     found: dict[str, FoundProblem] = field(default_factory=dict)
 
@@ -167,6 +168,7 @@ class Search:
         self._rounds = state["rounds"]
         for target, kept in zip(self.targets, state["targets"], strict=True):
             target.worlds, target.features = kept["worlds"], set(kept["features"])
+            target.skipped = kept.get("skipped", [])
             for each in kept["found"]:
                 problem = Problem(**each["problem"])
                 target.found[problem.key] = FoundProblem(problem, plan_of(each["plan"]), each["world"])
@@ -187,6 +189,7 @@ class Search:
 
     def _take(self, target: FuzzTarget, ended: FuzzRound) -> None:
         target.worlds += ended.worlds
+        target.skipped += ended.skipped
         target.features |= ended.features
         for each in ended.found:
             target.found.setdefault(each.problem.key, each)
@@ -258,6 +261,7 @@ class Search:
             {
                 "scenario": each.menu.scenario.name,
                 "worlds": each.worlds,
+                "skipped": each.skipped,
                 "features": sorted(each.features),
                 "found": [
                     {"problem": _fields(one.problem), "plan": as_document(one.plan), "world": one.world}

@@ -32,12 +32,14 @@ class Problem(Struct, frozen=True):
 
 
 class World(Struct, frozen=True):
-    """A world that was played. ``features``: what it went through, for coverage."""
+    """A world that was played. ``features``: what it went through, for coverage. ``skipped``: why it could not be
+    played."""
 
     problems: tuple[Problem, ...]
     features: frozenset[str]
     virtual_s: float
     lines: int
+    skipped: str = ""
 
 
 class Player(Struct, frozen=True):
@@ -78,9 +80,10 @@ class Player(Struct, frozen=True):
     def play(self, plan: WorldPlan) -> World:
         """Play it, and say what it came to."""
         run = self.run(plan)
-        return World(
-            tuple(problems_of(run)), features_of(run.lines), float(run.result.virtual_s or 0.0), len(run.lines)
-        )
+        result = run.result
+        skipped = result.reason if result.verdict == "skipped" else ""
+        virtual_s = float(result.virtual_s or 0.0)
+        return World(tuple(problems_of(run)), features_of(run.lines), virtual_s, len(run.lines), skipped)
 
     def moments(self) -> tuple[Run, Moments]:
         """Return the scenario as it is, judged by all of its checks, and when its steps began."""

@@ -8,6 +8,9 @@ from importlib.metadata import entry_points
 
 import pytest
 
+from mews.harness.cli import exit_code
+from mews.harness.fuzz.world import Player, World
+
 SCENARIO = """\
 # Two nodes, and nothing else.
 apiVersion: mews/v1
@@ -185,6 +188,14 @@ def test_a_search_that_loses_a_worker_ends_and_can_go_on(folder):
     assert json.loads((folder / "found.json").read_text())["worlds"] == 60
 
 
+def test_worlds_that_are_skipped_are_counted_and_said(folder, monkeypatch, capsys):
+    skipped = World((), frozenset(), 0.0, 0, "needs a chassis that sings")
+    monkeypatch.setattr(Player, "play", lambda self, plan: skipped)
+    assert exit_code(["fuzz", "two.yaml", "--budget", "12", "--jobs", "1", "--json", "found.json"]) == 0
+    assert "WARNING: two: 12 worlds were skipped: needs a chassis that sings" in capsys.readouterr().err
+    assert json.loads((folder / "found.json").read_text())["scenarios"][0]["skipped"] == 12
+
+
 def test_every_crash_is_tried_one_by_one(folder):
     ended = mews("fuzz", "two.yaml", "--systematic", "crashes", "--budget", "20", "--out", "all", "--jobs", "1")
     assert ended.returncode == 0, ended.stdout
@@ -221,7 +232,7 @@ def test_a_test_searches_and_replays_its_corpus(folder, pytester):
             assert mews_fuzz("two.yaml", budget=5, without=["kill"]).worlds == 5
 
         def test_that_fails(mews_fuzz):
-            mews_fuzz("two.yaml", budget=10, seed=3, oracles=["laws:Untouched"])
+            mews_fuzz("two.yaml", budget=25, seed=3, oracles=["laws:Untouched"])
         """
     )
     for name in ("two.yaml", "hosts.yaml", "laws.py"):

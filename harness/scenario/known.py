@@ -103,9 +103,9 @@ class KnownNames:
 
     def _built_in(self, kind: str) -> list[Resource]:
         """Return the resources of a kind that every release has, else those that the scenario's release adds."""
-        from mews.kube.emulated.apiserver.store.builtin import BUILTIN
+        from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
 
-        found = [each.resource for each in BUILTIN if each.resource.kind == kind]
+        found = [each.resource for each in standard_kinds() if each.resource.kind == kind]
         if found or self.scenario.stack.release.is_default:
             return found
         from mews.kube.emulated.apiserver.store.released_kinds import kinds_of

@@ -10,9 +10,8 @@ from mews.kube.api.errors import ApiError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.objects.creation import create
 from mews.kube.emulated.apiserver.objects.update import replace
-from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import Registry
-from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
+from mews.kube.emulated.apiserver.store.released_kinds import kinds_of, standard_kinds
 from mews.kube.emulated.apiserver.store.request import WriteRequest
 from mews.kube.emulated.apiserver.store.users import User
 from mews.kube.emulated.apiserver.types.gotypes import SCALARS, release_mark, struct, table
@@ -78,7 +77,7 @@ def test_fields_of_a_feature_are_judged_where_it_is_on():
 def test_the_first_release_as_data_is_the_table_of_the_code():
     """Discovery as upstream publishes it says the same of each kind as the hand-written table."""
     derived = kinds_of(cluster_release("1.34", runtime={"resource.k8s.io/v1beta2": True}))
-    ours = Registry(BUILTIN)
+    ours = Registry(standard_kinds())
     for core in (True, False):
         wanted = discovery.aggregated(ours, core=core, version="v2")["items"]
         found = discovery.aggregated(derived, core=core, version="v2")["items"]

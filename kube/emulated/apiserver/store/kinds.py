@@ -1,4 +1,4 @@
-"""What a kind of object is to the store and the server: data. The table of built-in kinds is in ``builtin.py``;
+"""What a kind of object is to the store and the server: data. Those of a release are in ``released_kinds.py``;
 CustomResourceDefinitions add to the registry at run time."""
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from mews.kube.api.sharing import share_parts
 from mews.kube.client.port import ObjectList
 from mews.kube.emulated.apiserver.store import continue_token, refusals
 from mews.kube.emulated.apiserver.store.admission import AdmissionPhases, NoAdmission, WebhookPort
-from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import Kind, Registry
+from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
 from mews.kube.emulated.apiserver.store.rules import KindRules
 from mews.kube.emulated.apiserver.store.selection import EVERYTHING, Selection
 from mews.kube.emulated.apiserver.store.shelf import HISTORY, Key, ResourceShelf, WatchInbox, order_of
@@ -66,7 +66,7 @@ class Store:
         self.now = now
         self._rules_of = rules
         self._rules: dict[int, tuple[Kind, KindRules[Store]]] = {}
-        self.kinds = kinds or Registry(BUILTIN)
+        self.kinds = kinds or Registry(standard_kinds())
         self.admission: AdmissionPhases = NoAdmission()
         """What every write passes."""
         self.webhooks: WebhookPort | None = None

@@ -5,7 +5,7 @@
 
 import pytest
 
-from mews.kube.emulated.apiserver.store.builtin import BUILTIN
+from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
 from mews.kube.emulated.apiserver.types.gotypes import struct
 from mews.kube.emulated.apiserver.types.ignored_fields import (
     ACTING,
@@ -61,7 +61,7 @@ def test_what_acts_or_is_refused_in_some_containers_alone_is_among_what_acts(tab
 
 def test_each_served_kind_acts_needs_an_add_on_or_is_ignored():
     acting = [(group, kind) for group, kinds in ACTING_KINDS.items() for kind in kinds.split()]
-    served = {(kind.resource.group, kind.resource.kind) for kind in BUILTIN}
+    served = {(kind.resource.group, kind.resource.kind) for kind in standard_kinds()}
     assert sorted([*acting, *IGNORED_KINDS, *NEEDS_ADD_ONS]) == sorted(served)
 
 

@@ -7,14 +7,14 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import EventType, WatchEvent
-from mews.kube.emulated.apiserver.store.builtin import BUILTIN
 from mews.kube.emulated.apiserver.store.kinds import Registry
+from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
 from mews.kube.emulated.apiserver.store.selection import select
 from mews.kube.emulated.apiserver.store.shelf import ResourceShelf
 
 
 def inbox():
-    return ResourceShelf().subscribe(select(Registry(BUILTIN).of(NAMESPACES)), 1)
+    return ResourceShelf().subscribe(select(Registry(standard_kinds()).of(NAMESPACES)), 1)
 
 
 EVENT = WatchEvent(EventType.ADDED, {"metadata": {"name": "a"}})

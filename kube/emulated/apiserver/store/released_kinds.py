@@ -7,8 +7,8 @@ another), ``sub=NAME:KIND:VERBS``.
 ``strategies.json`` has what discovery does not say (pkg/registry/*/strategy.go, contract apiserver.md sections 3 and
 7): ``generation`` (a change of the spec makes a new one), ``putCreates`` (``AllowCreateOnUpdate``), ``mustNameVersion``
 (no ``AllowUnconditionalUpdate``), ``answersDeleted`` (a deletion answers with the object), ``orphans`` (of its
-dependents), ``selectable=`` (fields of field selectors), ``view=`` and ``storage=`` (of a kind that shows the objects of
-another), ``deprecated=SINCE,INSTEAD``. A kind of no line there makes a new generation, and nothing else.
+dependents), ``selectable=`` (fields of field selectors), ``view=`` and ``storage=`` (of a kind that shows the objects
+of another), ``deprecated=SINCE,INSTEAD``. A kind of no line there makes a new generation, and nothing else.
 """
 
 from __future__ import annotations

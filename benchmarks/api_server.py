@@ -22,9 +22,9 @@ from mews.kube.clock import Clock, Pace
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.controllers.manager import ControllerManager
+from mews.kube.emulated.core.store.store import Store
 
 TOKEN = "bench"
 SETTLE_S = 30.0

@@ -18,7 +18,7 @@ from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context, Runnable
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.releases.cluster_release import ClusterRelease
 from mews.kube.scheduling.config import SchedulerConfig, SchedulerProfile

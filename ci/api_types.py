@@ -4,7 +4,7 @@
 
 It reads the OpenAPI documents; asks, field by field, with a value of a wrong type, how the decoder names the field's Go
 type; and listens, as an admission webhook that refuses everything, to what the server makes of objects that say nothing
-and of objects that say only empty values. Words of a field: see ``kube/emulated/apiserver/types/gotypes.py``.
+and of objects that say only empty values. Words of a field: see ``kube/emulated/types/gotypes.py``.
 """
 
 # A tool for developers: it prints, and talks to a server of its own choice.

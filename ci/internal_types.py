@@ -1,4 +1,4 @@
-"""Make kube/emulated/apiserver/types/internal_kinds.json from a checkout of k8s.io/kubernetes.
+"""Make kube/emulated/types/internal_kinds.json from a checkout of k8s.io/kubernetes.
 
 ``python ci/internal_types.py GOMODCACHE/k8s.io/kubernetes@v1.34.2``: upstream's messages about what may not be changed
 print its internal structs, whose fields have no names for JSON; this reads their names, order and Go types.
@@ -30,7 +30,7 @@ ROOTS = (
     "resource.ResourceClaimSpec",
     "resource.ResourceClaimTemplateSpec",
 )
-FILE = Path(__file__).parents[1] / "kube/emulated/apiserver/types/internal_kinds.json"
+FILE = Path(__file__).parents[1] / "kube/emulated/types/internal_kinds.json"
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^(?:type |\t)(\w+) ((?:map\[|\[\]|string|int|bool)\S*)$", re.MULTILINE)
 _FIELD = re.compile(r"^\t(?:([A-Z]\w*(?:, [A-Z]\w*)*)\s+)?([*\[\]\w.]+)(?:\s+`[^`]*`)?$")

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mews.kube.emulated.apiserver.types.gotypes import struct
+from mews.kube.emulated.types.gotypes import struct
 
 OUT = Path(__file__).parent.parent / "systems" / "kod2" / "pod_template.json"
 QUANTITY = (

@@ -1,6 +1,6 @@
 """What upstream's published files say of the types of a release: OpenAPI, and the Go structs themselves.
 
-The lines are those of ``kube/emulated/apiserver/types/gotypes.py``. What only a running server shows (which empty
+The lines are those of ``kube/emulated/types/gotypes.py``. What only a running server shows (which empty
 values are kept, defaults that code fills in) is known for the first release alone, by ``ci/api_types.py``; of a later
 one the words that its sources changed are taken from the sources, all others from that first one.
 """

@@ -28,7 +28,7 @@ STILL_LARGE = {
     "kube/scheduling/plugins/claims.py:DynamicResources": 27,
     "systems/kod2/reconciler.py:Reconciler": 27,
     "systems/kubecomp/node_devices.py:NodeDevices": 27,
-    "kube/emulated/apiserver/store/store.py:Store": 25,
+    "kube/emulated/core/store/store.py:Store": 25,
     "systems/gpushare/extender.py:GpuShareExtender": 25,
     "harness/conformance/dialects/fm_table.py:FmTableClient": 24,
     "systems/gpushare/node_plan.py:NodePlan": 24,

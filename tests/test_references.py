@@ -26,7 +26,7 @@ from mews.harness.scenario.actions import ACTIONS, Step
 from mews.harness.scenario.expectations import Check
 from mews.harness.scenario.key_words import OWN as OWN_WORDS
 from mews.harness.scenario.loader import schema
-from mews.kube.emulated.apiserver.types.ignored_fields import DROPPED, IGNORED, IGNORED_KINDS
+from mews.kube.emulated.types.ignored_fields import DROPPED, IGNORED, IGNORED_KINDS
 from mews.kube.system.facility import Facility
 from mews.systems import registry
 
@@ -222,7 +222,7 @@ def test_every_invariant_is_in_the_reference_with_words():
 
 def test_every_metric_that_the_code_makes_for_prometheus_is_in_the_reference():
     made = re.compile(r"^(?:kubecomp|kod2|gpushare|koordinator_device|apiserver|DCGM_FI)_\w+$")
-    for path in (*(ROOT / "systems").rglob("*.py"), ROOT / "kube/emulated/apiserver/wire/request_metrics.py"):
+    for path in (*(ROOT / "systems").rglob("*.py"), ROOT / "kube/emulated/core/wire/request_metrics.py"):
         for arguments in calls(path, "Gauge", "Counter", "Histogram", "_histogram", "_head"):
             for name in constants(arguments[0]) if arguments else ():
                 assert not made.match(name) or f"`{name}" in page("metrics"), f"{path.name}: {name}"

@@ -153,11 +153,11 @@ def test_every_hardware_file_that_comes_with_the_package_is_read_alike():
 
 
 def test_nothing_writes_yaml_in_another_way():
-    """The API server's answers are in the form of upstream's writer (kube/emulated/apiserver/wire)."""
+    """The API server's answers are in the form of upstream's writer (kube/emulated/core/wire)."""
     found = [
         str(path.relative_to(ROOT))
         for top in ("emulator", "harness", "kube", "systems", "src")
         for path in sorted((ROOT / top).rglob("*.py"))
         if re.search(r"\byaml\.(safe_)?dump(_all)?\(", path.read_text())
     ]
-    assert found == ["kube/emulated/apiserver/wire/negotiation.py", "src/mews/yaml_text.py"]
+    assert found == ["kube/emulated/core/wire/negotiation.py", "src/mews/yaml_text.py"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ci.reference.markdown import code, paragraphs, table
-from mews.kube.emulated.apiserver.types.ignored_fields import (
+from mews.kube.emulated.types.ignored_fields import (
     CONTAINERS_ONLY,
     DROPPED,
     IGNORED,

@@ -11,7 +11,7 @@ from mews.emulator.telemetry.exposition import METRICS
 from mews.harness.errors import EXIT_CODES
 from mews.harness.invariants.entries import laws
 from mews.harness.scenario.model import OWN_METRICS
-from mews.kube.emulated.apiserver.wire.request_metrics import HELP
+from mews.kube.emulated.core.wire.request_metrics import HELP
 from mews.systems import registry
 from mews.systems.gpushare.metrics import ExtenderMetrics
 from mews.systems.koordinator import metrics as koordinator

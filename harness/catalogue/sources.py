@@ -135,7 +135,7 @@ def dialects() -> Iterator[CatalogueEntry]:
 
 def ignored() -> Iterator[CatalogueEntry]:
     """Yield what emulated clusters store and do not act on, with the reason; what the API server drops, too."""
-    from mews.kube.emulated.apiserver.types import ignored_fields as fields
+    from mews.kube.emulated.types import ignored_fields as fields
 
     for (_, kind), why in fields.IGNORED_KINDS.items():
         yield CatalogueEntry(kind, why, "kind")

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from mews.harness.clusters.programs.control_plane import Program
     from mews.harness.ports.chassis import LocalFleet
     from mews.harness.ports.hosts import LocalHosts
-    from mews.kube.emulated.apiserver.store.store import Store
-    from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+    from mews.kube.emulated.core.store.store import Store
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
+    from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
 
 
 class ChassisPort(Protocol):

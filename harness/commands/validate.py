@@ -17,7 +17,7 @@ from mews.harness.commands.global_options import is_quiet
 from mews.harness.errors import BadInputError
 from mews.harness.scenario.errors import ScenarioError
 from mews.harness.scenario.loader import load_scenario, schema
-from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
+from mews.kube.emulated.types.ignored_warnings import ignored_warnings
 from mews.names import did_you_mean
 
 if TYPE_CHECKING:

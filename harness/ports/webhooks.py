@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mews.harness.ports.services import LocalServices
-from mews.kube.emulated.apiserver.store.admission import WebhookCall, WebhookError
+from mews.kube.emulated.core.store.admission import WebhookCall, WebhookError
 
 _OK = 200
 

@@ -103,12 +103,12 @@ class KnownNames:
 
     def _built_in(self, kind: str) -> list[Resource]:
         """Return the resources of a kind that every release has, else those that the scenario's release adds."""
-        from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
+        from mews.kube.emulated.core.store.released_kinds import standard_kinds
 
         found = [each.resource for each in standard_kinds() if each.resource.kind == kind]
         if found or self.scenario.stack.release.is_default:
             return found
-        from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
+        from mews.kube.emulated.core.store.released_kinds import kinds_of
 
         return [each.resource for each in kinds_of(self.scenario.stack.release) if each.resource.kind == kind]
 

@@ -53,7 +53,7 @@ class OverHttp:
 
     def run(self, check: Check) -> None:
         from mews.kube.client.http import HttpKube
-        from mews.kube.emulated.apiserver.wire.server import ApiServer
+        from mews.kube.emulated.apiserver.server import ApiServer
 
         async def main() -> None:
             server = ApiServer(fresh_store(Clock.wall().now, random.Random(1)))

@@ -159,7 +159,7 @@ def _ask_ours(cases: Cases, folder: Path, pauses: float) -> Any:
         from mews.harness.clusters.control_plane.identity import make_identity
         from mews.kube.clock import Clock
         from mews.kube.emulated.apiserver.bootstrap import fresh_store
-        from mews.kube.emulated.apiserver.wire.server import ApiServer
+        from mews.kube.emulated.apiserver.server import ApiServer
         from mews.kube.releases.cluster_release import cluster_release
 
         identity = make_identity(folder, "openssl")

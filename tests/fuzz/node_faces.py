@@ -26,11 +26,11 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import PluginError
+from mews.kube.emulated.streaming.port_forward import Dial
+from mews.kube.emulated.streaming.standard_streams import STDOUT, StandardStreams, StreamSession
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 from mews.kube.metrics_options import MetricsOptions
 from mews.kube.metrics_server import MetricsServer
-from mews.kube.streaming.port_forward import Dial
-from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StreamSession
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
 from mews.listening.http import HttpListener
 from tests.fuzz.faces import TOKEN, address_of, as_json, on_a_loop
 from tests.fuzz.judge import Face

@@ -14,7 +14,7 @@ from mews.harness.journal import Journal
 from mews.kube.client.connection import ApiConnection
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Pace
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.listening.ports import held_port
 from tests.fuzz.faces import TOKEN, address_of, api_server, kubernetes, on_a_loop
 from tests.fuzz.judge import Face

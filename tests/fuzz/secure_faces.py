@@ -14,7 +14,7 @@ from mews.emulator.hardware.emulation_context import EmulationContext
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.serve import ChassisServer
 from mews.harness.package import room
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from tests.fuzz.faces import (
     BASIC,
     PASSWORD,

@@ -16,7 +16,7 @@ from mews.kube.client.informer import Informer
 from mews.kube.client.port import ObjectList, WatchEvent
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.store.store import Store
 
 
 class Flaky(InProcessKube):

@@ -9,7 +9,7 @@ from mews.kube.api.objects import clone
 from mews.kube.api.patches import json_patch, merge_patch
 from mews.kube.api.quantities import canonical
 from mews.kube.api.strategic import strategic_merge
-from mews.kube.emulated.apiserver.objects.merging import MergeKeys
+from mews.kube.emulated.core.objects.merging import MergeKeys
 
 POD_KEYS = MergeKeys("core/v1.Pod")
 

@@ -16,8 +16,8 @@ from mews.harness.clusters.programs.controllers import kube_controller_manager
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
 from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
+from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _OF_SCHEDULER = {"program", "device_binding_timeout_s"}

@@ -20,10 +20,10 @@ from mews.harness.options import ServingOptions
 from mews.kube.api.objects import Object
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.core.store.kinds import Kind
+from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.types.ignored_warnings import ignored_warnings
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 if TYPE_CHECKING:

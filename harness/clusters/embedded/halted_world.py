@@ -23,7 +23,7 @@ from mews.harness.clock import EPOCH_S
 from mews.harness.clusters.ports import WorldInProcess
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.clock import Pace, wall_now
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH
 from mews.own_files import write_own
 

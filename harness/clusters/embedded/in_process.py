@@ -27,12 +27,12 @@ from mews.kube.chassis.port import ChassisApi, RedfishCredentials
 from mews.kube.deviceplugin.port import DevicePluginLink, Endpoint
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
-from mews.kube.emulated.apiserver.wire.measures import serve_kinds
+from mews.kube.emulated.core.store.store import Store
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.dra.state_store import MemoryDraState
 from mews.kube.emulated.kubelet.users import DeviceUsers
+from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.packs.kubelets.measures import serve_kinds
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.runtimehook.port import RuntimeHooks
 from mews.kube.system.facility import ContainerExtras

@@ -20,13 +20,13 @@ from mews.harness.scenario.stack import INSTANT
 from mews.harness.systems import find_profile, find_program, images_of
 from mews.kube.component import Context, Runnable
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
 from mews.kube.emulated.kubelet.machine import Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
+from mews.kube.emulated.packs.kubelets.directory import KubeletApi
 from mews.kube.system.configured import ConfiguredSystem, provider_id_of
 from mews.kube.system.profile import Overhead
 

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from mews.harness.clusters.embedded.served_services import ServedServices
     from mews.harness.clusters.ports import ClusterPorts
     from mews.harness.clusters.programs.control_plane import ControlPlane, Program
-    from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
     from mews.kube.emulated.kubelet.podnet.network import PodNetwork
     from mews.kube.emulated.kubelet.process import ProcessRuntime
     from mews.kube.emulated.kubelet.runtime import EnginePort
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
+    from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
 
 MakeControlPlane = Callable[[Path, "ClusterCertificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""

@@ -65,7 +65,7 @@ def found_at(result: Any, path: str) -> list[Any]:
 
     Raises ValueError for one that cannot be read.
     """
-    from mews.kube.emulated.apiserver.tables.jsonpaths import find
+    from mews.kube.emulated.core.tables.jsonpaths import find
 
     whole = _WHOLE.match(path.strip())
     inner = (whole[1] if whole is not None else path).strip().removeprefix("$")

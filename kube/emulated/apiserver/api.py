@@ -14,20 +14,21 @@ from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import Resource
 from mews.kube.client.port import DeleteOptions, EventType, ExecResult, ObjectList, Patch, WatchEvent
 from mews.kube.clock import rest
-from mews.kube.emulated.apiserver.objects import creation, deletion, pod_actions, update
-from mews.kube.emulated.apiserver.objects.scales import scale_of
-from mews.kube.emulated.apiserver.store import refusals
-from mews.kube.emulated.apiserver.store.admission import answered, completed
-from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.selection import Selection, select
-from mews.kube.emulated.apiserver.store.shelf import WatchInbox
-from mews.kube.emulated.apiserver.store.store import Store, read_version
-from mews.kube.emulated.apiserver.store.users import administrator
-from mews.kube.emulated.apiserver.store.views import view_of
-from mews.kube.emulated.apiserver.wire import containers
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory, NoKubelets
-from mews.kube.emulated.apiserver.wire.measures import is_measured, measured, one_measured
+from mews.kube.emulated.core.objects import creation, deletion, update
+from mews.kube.emulated.core.objects.scales import scale_of
+from mews.kube.emulated.core.store import refusals
+from mews.kube.emulated.core.store.admission import answered, completed
+from mews.kube.emulated.core.store.kinds import Kind
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.selection import Selection, select
+from mews.kube.emulated.core.store.shelf import WatchInbox
+from mews.kube.emulated.core.store.store import Store, read_version
+from mews.kube.emulated.core.store.users import administrator
+from mews.kube.emulated.core.store.views import view_of
+from mews.kube.emulated.kinds.pods import actions as pod_actions
+from mews.kube.emulated.packs.kubelets import containers
+from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory, NoKubelets
+from mews.kube.emulated.packs.kubelets.measures import is_measured, measured, one_measured
 
 
 class Watch:
@@ -201,7 +202,7 @@ class InProcessKube:
 
         def write(request: WriteRequest) -> Object:
             if below == "scale":
-                from mews.kube.emulated.apiserver.objects.scale_writes import replace_scale
+                from mews.kube.emulated.core.objects.scale_writes import replace_scale
 
                 return replace_scale(store, kind, place, name_of(obj), obj, request=request)
             return update.replace(store, kind, place, name_of(obj), obj, subresource=below, request=request)
@@ -228,11 +229,11 @@ class InProcessKube:
 
         def write(request: WriteRequest) -> Object:
             if kind is Patch.APPLY:
-                from mews.kube.emulated.apiserver.objects.apply import apply
+                from mews.kube.emulated.core.objects.apply import apply
 
                 return apply(store, what, place, name, body, subresource=below, force=force, request=request)
             if below == "scale":
-                from mews.kube.emulated.apiserver.objects.scale_writes import patch_scale
+                from mews.kube.emulated.core.objects.scale_writes import patch_scale
 
                 return patch_scale(store, what, place, name, body, patch_kind=kind, request=request)
             return update.patch(store, what, place, name, body, patch_kind=kind, subresource=below, request=request)

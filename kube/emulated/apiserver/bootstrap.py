@@ -8,15 +8,16 @@ from functools import partial
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
-from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
-from mews.kube.emulated.apiserver.admission.policies import POLICIES
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.rules import namespaces, rules_of
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
-from mews.kube.emulated.apiserver.store.shelf import HISTORY
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.admission.chain import AdmissionChain
+from mews.kube.emulated.core.checks.base import Rules
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.store.kinds import Kind
+from mews.kube.emulated.core.store.released_kinds import kinds_of
+from mews.kube.emulated.core.store.shelf import HISTORY
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.kinds import namespaces
+from mews.kube.emulated.kinds.registry import rules_of
+from mews.kube.emulated.packs.policies.policy_admission import POLICIES
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.releases.feature_gates import FeatureGates
 
@@ -62,7 +63,7 @@ def fresh_store(
 def _attend_policies(store: Store, kind: Kind, _old: Object | None, new: Object | None) -> None:
     if kind.resource != POLICIES:
         return
-    from mews.kube.emulated.apiserver.admission import type_checking  # and with it CEL, which few worlds need
+    from mews.kube.emulated.packs.policies import type_checking  # and with it CEL, which few worlds need
 
     type_checking.attend(store, kind, new)
 
@@ -70,7 +71,7 @@ def _attend_policies(store: Store, kind: Kind, _old: Object | None, new: Object 
 def _rules_of(gates: FeatureGates, kind: Kind) -> Rules:
     if not kind.custom:
         return rules_of(kind, gates)
-    from mews.kube.emulated.apiserver.objects.rules.custom import custom_rules  # and with it schemas and their CEL
+    from mews.kube.emulated.packs.definitions.custom_rules import custom_rules  # and with it schemas and their CEL
 
     return custom_rules(kind)
 

@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object, name_of, namespace_of
 from mews.kube.api.resources import SERVICES, Resource
-from mews.kube.emulated.apiserver.objects import update
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.deletion import delete
-from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.selection import EVERYTHING
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.store.users import AUTHENTICATED, MASTERS, User
+from mews.kube.emulated.core.objects import update
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.deletion import delete
+from mews.kube.emulated.core.store.kinds import Kind
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.selection import EVERYTHING
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.store.users import AUTHENTICATED, MASTERS, User
 
 _SERVICE, _RANGE, _ADDRESS = "kubernetes", "10.96.0.0/16", "10.96.0.1"
 _CIDRS = Resource("networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR", namespaced=False)

@@ -10,7 +10,7 @@ from mews.kube.api.resources import NAMESPACES, NEW_EVENTS
 from mews.kube.client.informer import Informer
 from mews.kube.clock import Pace, rest
 from mews.kube.component import Context
-from mews.kube.streaming.metrics import GROUP as METRICS
+from mews.kube.emulated.streaming.metrics import GROUP as METRICS
 
 FINALIZER = "kubernetes"
 _LOOK_S = 1.0

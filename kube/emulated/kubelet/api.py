@@ -13,11 +13,11 @@ from mews.kube.emulated.kubelet.errors import ExecRefusedError, NoSuchContainerE
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.probe import LIVENESS, READINESS, STARTUP
 from mews.kube.emulated.kubelet.runtime import Process
-from mews.kube.streaming.standard_streams import StreamSession
+from mews.kube.emulated.streaming.standard_streams import StreamSession
 
 if TYPE_CHECKING:
-    from mews.kube.streaming.port_forward import Dial
-    from mews.kube.streaming.usage import ContainerUsage, PodUsage
+    from mews.kube.emulated.streaming.port_forward import Dial
+    from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 
 _PROBES = (LIVENESS, READINESS, STARTUP)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.images import Image
     from mews.kube.emulated.kubelet.usage import UsageMeter
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
-    from mews.kube.streaming.usage import ContainerUsage, PodUsage
+    from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError
+from mews.kube.emulated.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError
 
 _DRAIN_S = 1.0
 """How long output is read after the command has ended, where something else still holds its end."""

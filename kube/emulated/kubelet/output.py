@@ -11,7 +11,7 @@ from pathlib import Path
 from mews.kube.emulated.kubelet.log_readers import LogReaders, marks_from
 from mews.kube.emulated.kubelet.log_text import pieces
 from mews.kube.emulated.kubelet.runtime import LogMark
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams
+from mews.kube.emulated.streaming.standard_streams import STDERR, STDOUT, StandardStreams
 
 _AT_ONCE = 64 * 1024
 _MARK = struct.Struct("<qdB")

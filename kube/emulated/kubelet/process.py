@@ -40,7 +40,7 @@ from mews.kube.emulated.kubelet.programs import environment_of
 from mews.kube.emulated.kubelet.real_actions import act
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.terminal import Descriptor, Terminal, with_terminal
-from mews.kube.streaming.standard_streams import STDOUT, StandardStreams
+from mews.kube.emulated.streaming.standard_streams import STDOUT, StandardStreams
 from mews.kube.system.program import FindProgram, no_program
 
 ACCOUNT_FOLDER = "MEWS_SERVICE_ACCOUNT"

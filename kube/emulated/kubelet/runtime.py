@@ -16,7 +16,7 @@ from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
-from mews.kube.streaming.standard_streams import StandardStreams
+from mews.kube.emulated.streaming.standard_streams import StandardStreams
 
 SEARCH_PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where a process finds programs, if its container does not say."""

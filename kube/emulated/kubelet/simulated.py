@@ -30,7 +30,7 @@ from mews.kube.emulated.kubelet.runtime import Launch, LogMark, follow
 from mews.kube.emulated.kubelet.script import ScriptRun, play
 from mews.kube.emulated.kubelet.stages import windows_of
 from mews.kube.emulated.kubelet.unhealthy_window import FAILING, UnhealthyWindow, illnesses_of
-from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StartRefusedError
+from mews.kube.emulated.streaming.standard_streams import STDOUT, StandardStreams, StartRefusedError
 
 DURATION = "mews.dev/duration-s"
 EXIT_CODE = "mews.dev/exit-code"

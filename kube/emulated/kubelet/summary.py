@@ -10,7 +10,7 @@ from typing import Any
 
 from mews.kube.api.objects import name_of, namespace_of, timestamp, uid_of
 from mews.kube.emulated.kubelet.node import NodeSpec
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 Body = dict[str, Any]
 Files = Mapping[str, Mapping[str, int]]

@@ -13,7 +13,7 @@ import struct
 import termios
 from collections.abc import Sequence
 
-from mews.kube.streaming.standard_streams import TerminalSize
+from mews.kube.emulated.streaming.standard_streams import TerminalSize
 
 _AT_ONCE = 32 * 1024
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.api.quantities import milli, whole
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 USAGE = "mews.dev/usage"
 """Annotation of a pod: what each of its played containers uses, ``cpu=250m,memory=64Mi``."""

@@ -15,7 +15,7 @@ from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.load import LOAD, REASON, load_of
 from mews.kube.emulated.kubelet.runtime import Launch, Log, Process, Runtime
-from mews.kube.streaming.standard_streams import StandardStreams
+from mews.kube.emulated.streaming.standard_streams import StandardStreams
 
 
 class DeviceUsers(Protocol):

@@ -20,11 +20,12 @@ from typing import Any
 
 from mews.kube.api.errors import ApiError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects import creation, rules, update
-from mews.kube.emulated.apiserver.store import names
-from mews.kube.emulated.apiserver.store.kinds import Kind
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.objects import creation, update
+from mews.kube.emulated.core.store import names
+from mews.kube.emulated.core.store.kinds import Kind
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.kinds import registry as rules
 from tests.differential.generated.bases import BASES, Base
 from tests.differential.generated.fields import SPACE, FieldCase, changed
 

@@ -56,7 +56,7 @@ def test_cases_are_different_ones_and_the_same_for_the_same_seed() -> None:
 
 
 def test_every_kind_that_can_be_created_has_a_good_object() -> None:
-    from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
+    from mews.kube.emulated.core.store.released_kinds import standard_kinds
 
     needless = {"SelfSubjectReview", "SelfSubjectRulesReview"}  # nothing in them is checked
     kinds = {

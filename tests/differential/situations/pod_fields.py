@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mews.kube.emulated.apiserver.types.gotypes import Field, struct
-from mews.kube.emulated.apiserver.types.ignored_fields import POD
+from mews.kube.emulated.types.gotypes import Field, struct
+from mews.kube.emulated.types.ignored_fields import POD
 from tests.differential.situations.playing import Situation
 
 _ZEROS: Mapping[str, Any] = {"string": "a", "bool": True, "int32": 1, "int64": 1, "quantity": "1", "intorstring": 80}

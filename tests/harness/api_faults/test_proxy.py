@@ -29,7 +29,7 @@ from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Pace
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.listening.ports import held_port
 
 pytestmark = pytest.mark.wall

@@ -18,7 +18,7 @@ from mews.harness.clusters.embedded.node_addresses import node_address
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.clock import Clock
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 from tests.kube.emulated.apiserver.serving import FakeKubelet
 
 pytestmark = pytest.mark.wall

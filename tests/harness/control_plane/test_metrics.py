@@ -14,7 +14,7 @@ from mews.harness.clusters.session import ClusterSession
 from mews.kube.api.errors import ApiError, NotFoundError
 from mews.kube.api.resources import NAMESPACES, NODES, PODS, Resource
 from mews.kube.client.http import HttpKube
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 pytestmark = pytest.mark.wall
 _NODES = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)

@@ -8,14 +8,14 @@ import pytest
 
 from mews.kube.api.errors import ApiError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.update import replace
-from mews.kube.emulated.apiserver.store.kinds import Registry
-from mews.kube.emulated.apiserver.store.released_kinds import kinds_of, standard_kinds
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.users import User
-from mews.kube.emulated.apiserver.types.gotypes import SCALARS, release_mark, struct, table
-from mews.kube.emulated.apiserver.wire import discovery, openapi
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.update import replace
+from mews.kube.emulated.core.store.kinds import Registry
+from mews.kube.emulated.core.store.released_kinds import kinds_of, standard_kinds
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.wire import discovery, openapi
+from mews.kube.emulated.types.gotypes import SCALARS, release_mark, struct, table
 from mews.kube.releases import release_data
 from mews.kube.releases.cluster_release import STANDARD, cluster_release, offered_versions
 from mews.kube.releases.errors import ReleaseError

@@ -8,10 +8,10 @@ import pytest
 
 from mews.kube.api.errors import ApiError
 from mews.kube.client.port import Patch
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.update import patch, replace
-from mews.kube.emulated.apiserver.store.resource_beta_views import shown, stored
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.update import patch, replace
+from mews.kube.emulated.core.store.views import view_of
+from mews.kube.emulated.packs.devices.beta_views import shown, stored
 from tests.kube.releases.test_cluster_release import kind_of, store_of
 
 BETA = {"resource.k8s.io/v1beta1": True}

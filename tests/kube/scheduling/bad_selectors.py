@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.emulated.apiserver.objects.rules.device_selectors import selector_errors
+from mews.kube.emulated.packs.devices.device_selectors import selector_errors
 
 _D = 'device.attributes["d.example.com"]'
 _PLAIN = (

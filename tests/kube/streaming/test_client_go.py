@@ -13,8 +13,7 @@ from mews.kube.api.resources import PODS
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock, Pace, stream
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.kubelet.api import EmulatedKubeletApi
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.images import load_images
@@ -22,6 +21,7 @@ from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
+from mews.kube.emulated.packs.kubelets.directory import KubeletApi
 from tests.emulator.nvml.gobuild import built
 from tests.kube.emulated.apiserver.serving import KUBECONFIG
 

@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 
-from mews.kube.streaming.remote_command import serve_spdy_command
-from mews.kube.streaming.spdy_frames import (
+from mews.kube.emulated.streaming.remote_command import serve_spdy_command
+from mews.kube.emulated.streaming.spdy_frames import (
     DICTIONARY,
     FIN,
     PING,
@@ -24,7 +24,13 @@ from mews.kube.streaming.spdy_frames import (
     data_frame,
     ping_frame,
 )
-from mews.kube.streaming.standard_streams import STDOUT, StandardStreams, StreamOptions, TerminalSize, TerminalSizes
+from mews.kube.emulated.streaming.standard_streams import (
+    STDOUT,
+    StandardStreams,
+    StreamOptions,
+    TerminalSize,
+    TerminalSizes,
+)
 
 
 def test_the_dictionary_is_the_draft_s() -> None:
@@ -169,7 +175,7 @@ def test_sizes_are_read_however_they_are_cut() -> None:
 
 
 def test_a_reader_that_is_slow_holds_the_sender_up() -> None:
-    from mews.kube.streaming.standard_streams import Inbox
+    from mews.kube.emulated.streaming.standard_streams import Inbox
 
     async def main() -> int:
         inbox, put = Inbox(), 0

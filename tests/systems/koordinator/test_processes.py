@@ -25,7 +25,7 @@ from mews.kube.clock import Clock, stream
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.kubelet.devices.checkpoint import Checkpoint, to_text
 from mews.kube.emulated.kubelet.devices.holdings import Holding
 from mews.kube.runtimehook.grpc_hooks import GrpcHooks

@@ -22,11 +22,11 @@ from mews.kube.clock import stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.pod_actions import bind
-from mews.kube.emulated.apiserver.store.admission import completed
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.users import User
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.store.admission import completed
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.kinds.pods.actions import bind
 from mews.systems.koordinator import names
 from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.webhook import KoordWebhook

@@ -24,7 +24,7 @@ from mews.kube.clock import Clock, Pace, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.kubelet.containerd import Containerd
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.grpc_server import GrpcKubeletFolder

@@ -14,7 +14,7 @@ from mews.kube.api.resources import Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.emulated.controllers.podautoscaler.metric_specs import MetricReading, Spec
 from mews.kube.emulated.controllers.podautoscaler.replicas import PodMetric
-from mews.kube.streaming.metrics import GROUP, VERSION
+from mews.kube.emulated.streaming.metrics import GROUP, VERSION
 
 _PODS = Resource(GROUP, VERSION, "pods", "PodMetrics")
 _CUSTOM, _EXTERNAL = ("custom.metrics.k8s.io", "v1beta2"), ("external.metrics.k8s.io", "v1beta1")

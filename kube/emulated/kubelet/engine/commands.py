@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from mews.kube.client.port import ExecResult
 from mews.kube.emulated.kubelet.engine.client import ContainerEngine, explained, one_line
 from mews.kube.emulated.kubelet.engine.stream import EngineStream
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError
+from mews.kube.emulated.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError
 
 _FAILED = b"OCI runtime exec failed"
 """Where a program is not there, an engine writes that to the command's own output."""

@@ -18,7 +18,7 @@ from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.listening import connect_to_listener
 from mews.kube.emulated.kubelet.output import OutputLog
 from mews.kube.emulated.kubelet.real_actions import act
-from mews.kube.streaming.standard_streams import StandardStreams
+from mews.kube.emulated.streaming.standard_streams import StandardStreams
 
 _LOG = logging.getLogger("mews.kubelet.engine")
 _DRAIN_S = 2.0

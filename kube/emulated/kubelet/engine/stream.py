@@ -10,7 +10,7 @@ import struct
 from collections.abc import AsyncIterator
 from typing import Any
 
-from mews.kube.streaming.standard_streams import STDOUT
+from mews.kube.emulated.streaming.standard_streams import STDOUT
 
 _AT_ONCE = 64 * 1024
 _HEADER = struct.Struct(">BxxxL")

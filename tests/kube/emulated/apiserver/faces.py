@@ -17,9 +17,9 @@ from mews.certificates import make_certificates
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.store.users import User
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.store.users import User
 from tests.kube.emulated.apiserver.serving import FakeKubelets
 
 TOKEN = "the-administrators"

@@ -16,11 +16,17 @@ from mews.kube.client.http import HttpKube
 from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
-from mews.kube.emulated.apiserver.wire.server import ApiServer
-from mews.kube.streaming.port_forward import Dial
-from mews.kube.streaming.standard_streams import STDERR, STDOUT, StandardStreams, StartRefusedError, StreamSession
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.streaming.port_forward import Dial
+from mews.kube.emulated.streaming.standard_streams import (
+    STDERR,
+    STDOUT,
+    StandardStreams,
+    StartRefusedError,
+    StreamSession,
+)
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 KUBECONFIG = """
 apiVersion: v1

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mews.kube.emulated.apiserver.store.users import AUTHENTICATED, User
+from mews.kube.emulated.core.store.users import AUTHENTICATED, User
 from tests.kube.emulated.apiserver.faces import Face, face
 from tests.kube.emulated.apiserver.serving import find_kubectl
 

@@ -16,12 +16,12 @@ from mews.kube.api.errors import ApiError, ForbiddenError, InvalidError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, RESOURCE_QUOTAS, SERVICE_ACCOUNTS, Resource
 from mews.kube.client.port import Patch
-from mews.kube.emulated.apiserver.admission import policies
-from mews.kube.emulated.apiserver.admission.chain import AdmissionChain
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.admission import WebhookCall, WebhookError
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.admission.chain import AdmissionChain
+from mews.kube.emulated.core.store.admission import WebhookCall, WebhookError
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.packs.policies import policy_admission as policies
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = Resource(GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)

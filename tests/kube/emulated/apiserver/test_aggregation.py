@@ -24,9 +24,9 @@ from mews.kube.client.http import HttpKube
 from mews.kube.client.port import Patch
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.aggregation.openapi_parts import joined_swagger, part_of_swagger
-from mews.kube.emulated.apiserver.wire.aggregation.remote_client import MOST_BYTES, UnreachedError, whole
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.packs.aggregation.openapi_parts import joined_swagger, part_of_swagger
+from mews.kube.emulated.packs.aggregation.remote_client import MOST_BYTES, UnreachedError, whole
 from tests.kube.emulated.apiserver.another_server import BASE, GROUP, NAME, VERSION, AnotherServer
 
 pytestmark = pytest.mark.wall

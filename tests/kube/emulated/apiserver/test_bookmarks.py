@@ -5,8 +5,8 @@ import pytest
 from mews.kube.api.objects import version_of
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import EventType
-from mews.kube.emulated.apiserver.store.shelf import WatchInbox
-from mews.kube.emulated.apiserver.wire import streams
+from mews.kube.emulated.core.store.shelf import WatchInbox
+from mews.kube.emulated.core.wire import streams
 from tests.kube.emulated.apiserver.serving import Served, serve
 
 pytestmark = pytest.mark.wall

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mews.kube.api.resources import CRDS, Resource
-from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
-from mews.kube.emulated.apiserver.tables.tables import table
+from mews.kube.emulated.core.store.released_kinds import kinds_of
+from mews.kube.emulated.core.tables.tables import table
 from mews.kube.releases.cluster_release import cluster_release, offered_versions
 from mews.kube.releases.release_data import names
 

@@ -14,10 +14,10 @@ from mews.kube.api.resources import CONFIGMAPS, Resource
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects import update
-from mews.kube.emulated.apiserver.store.admission import WebhookCall, WebhookError, completed
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.objects import update
+from mews.kube.emulated.core.store.admission import WebhookCall, WebhookError, completed
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.store import Store
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 V1 = Resource("x.test", "v1", "tasks", "Task", namespaced=False)

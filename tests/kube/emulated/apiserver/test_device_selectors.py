@@ -7,7 +7,7 @@ import pytest
 from mews.kube.api.errors import InvalidError
 from mews.kube.api.resources import DEVICE_CLASSES, RESOURCE_CLAIMS
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects import creation, update
+from mews.kube.emulated.core.objects import creation, update
 from mews.kube.releases.cluster_release import cluster_release
 
 NESTED = "device.attributes.all(a, device.capacity.all(b, a + b == 'x'))"

@@ -8,8 +8,8 @@ from mews.kube.api.errors import InvalidError
 from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rules_of
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects import creation, update
-from mews.kube.emulated.apiserver.tables.tables import table
+from mews.kube.emulated.core.objects import creation, update
+from mews.kube.emulated.core.tables.tables import table
 from mews.kube.releases.cluster_release import cluster_release
 
 RULES = taint_rules_of("v1")

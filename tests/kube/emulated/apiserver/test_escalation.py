@@ -9,13 +9,13 @@ import pytest
 from mews.kube.api.errors import ApiError
 from mews.kube.client.port import Patch
 from mews.kube.clock import stream
-from mews.kube.emulated.apiserver.access.authorization import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.update import patch
-from mews.kube.emulated.apiserver.store.request import ADMIN, WriteRequest
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.store.users import AUTHENTICATED, User
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.update import patch
+from mews.kube.emulated.core.store.request import ADMIN, WriteRequest
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.store.users import AUTHENTICATED, User
+from mews.kube.emulated.packs.access.authorization import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 
 _ANN = WriteRequest(User("ann", (AUTHENTICATED,)))
 _PODS = {"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get", "list"]}

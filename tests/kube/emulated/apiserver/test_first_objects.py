@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.kinds import version_rank
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.wire.housekeeping import COMPACTION_S, EVENT_LIFE_S, Housekeeping
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.housekeeping import COMPACTION_S, EVENT_LIFE_S, Housekeeping
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.core.store.kinds import version_rank
+from mews.kube.emulated.core.store.store import Store
 
 Ask = Callable[..., Awaitable[tuple[int, Any]]]
 NETWORKING = "/apis/networking.k8s.io/v1"
@@ -175,7 +175,7 @@ def test_history_and_events_are_forgotten_in_time() -> None:
     store = fresh_store(lambda: now, random.Random(1))
     keeping = Housekeeping(store)
     from mews.kube.api.resources import EVENTS, NAMESPACES
-    from mews.kube.emulated.apiserver.objects.creation import create
+    from mews.kube.emulated.core.objects.creation import create
 
     about = {"kind": "Pod", "name": "p", "namespace": "default"}
     create(store, store.kinds.of(EVENTS), "default", {"metadata": {"name": "e"}, "involvedObject": about})
@@ -194,10 +194,10 @@ def test_history_and_events_are_forgotten_in_time() -> None:
 
 def test_packed_history_is_read_as_it_was() -> None:
     from mews.kube.api.resources import CONFIGMAPS
-    from mews.kube.emulated.apiserver.objects.creation import create
-    from mews.kube.emulated.apiserver.objects.deletion import delete
-    from mews.kube.emulated.apiserver.objects.update import replace
-    from mews.kube.emulated.apiserver.store.selection import EVERYTHING
+    from mews.kube.emulated.core.objects.creation import create
+    from mews.kube.emulated.core.objects.deletion import delete
+    from mews.kube.emulated.core.objects.update import replace
+    from mews.kube.emulated.core.store.selection import EVERYTHING
 
     store = fresh_store(lambda: 1000.0, random.Random(1))
     kind = store.kinds.of(CONFIGMAPS)
@@ -217,9 +217,9 @@ def test_packed_history_is_read_as_it_was() -> None:
 
 def test_only_so_many_events_are_kept_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
     from mews.kube.api.resources import EVENTS
-    from mews.kube.emulated.apiserver.objects.creation import create
+    from mews.kube.emulated.core.objects.creation import create
 
-    monkeypatch.setattr("mews.kube.emulated.apiserver.wire.housekeeping.MOST_EVENTS", 2)
+    monkeypatch.setattr("mews.kube.emulated.apiserver.housekeeping.MOST_EVENTS", 2)
     store = fresh_store(lambda: 1000.0, random.Random(1))
     keeping, kind = Housekeeping(store), store.kinds.of(EVENTS)
     about = {"kind": "Pod", "name": "p", "namespace": "default"}

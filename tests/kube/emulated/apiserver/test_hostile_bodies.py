@@ -3,7 +3,7 @@
 import pytest
 
 from mews.kube.api.errors import BadRequestError
-from mews.kube.emulated.apiserver.wire.negotiation import parse_json, parse_yaml
+from mews.kube.emulated.core.wire.negotiation import parse_json, parse_yaml
 
 
 @pytest.mark.parametrize("raw", [b"[" * 100_000, b"a: &x [*x]", b"- " * 5000, b"\xffa", b"a: \x00", b"{"])

@@ -5,9 +5,9 @@
 
 import pytest
 
-from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
-from mews.kube.emulated.apiserver.types.gotypes import struct
-from mews.kube.emulated.apiserver.types.ignored_fields import (
+from mews.kube.emulated.core.store.released_kinds import standard_kinds
+from mews.kube.emulated.types.gotypes import struct
+from mews.kube.emulated.types.ignored_fields import (
     ACTING,
     ACTING_KINDS,
     CONTAINERS_ONLY,
@@ -20,7 +20,7 @@ from mews.kube.emulated.apiserver.types.ignored_fields import (
     REFUSED_IN_CONTAINERS,
     WHOLE,
 )
-from mews.kube.emulated.apiserver.types.ignored_warnings import ignored_warnings, reached
+from mews.kube.emulated.types.ignored_warnings import ignored_warnings, reached
 
 
 def placed(ref):

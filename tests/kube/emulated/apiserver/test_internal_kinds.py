@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mews.kube.emulated.apiserver.types.internal_kinds import difference, internal
+from mews.kube.emulated.types.internal_kinds import difference, internal
 
 
 def test_a_struct_has_all_fields_in_the_order_of_its_type() -> None:

@@ -2,9 +2,9 @@
 
 from mews.kube.clock import stream
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.rules import RULES, rules_of
-from mews.kube.emulated.apiserver.objects.rules.base import Rules
-from mews.kube.emulated.apiserver.store.released_kinds import kinds_of
+from mews.kube.emulated.core.checks.base import Rules
+from mews.kube.emulated.core.store.released_kinds import kinds_of
+from mews.kube.emulated.kinds.registry import RULES, rules_of
 from mews.kube.releases.cluster_release import cluster_release
 from mews.kube.releases.release_data import names
 

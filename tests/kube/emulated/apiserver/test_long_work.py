@@ -9,10 +9,9 @@ from mews.kube.api.errors import ApiError, BadRequestError, TooManyRequestsError
 from mews.kube.api.resources import CONFIGMAPS
 from mews.kube.cel.budgets import PACE
 from mews.kube.cel.values import CelError
-from mews.kube.emulated.apiserver.access.authorization import Authorizer
-from mews.kube.emulated.apiserver.store import long_work as module
-from mews.kube.emulated.apiserver.store.admission import PendingCallsError, completed
-from mews.kube.emulated.apiserver.store.long_work import (
+from mews.kube.emulated.core.store import long_work as module
+from mews.kube.emulated.core.store.admission import PendingCallsError, completed
+from mews.kube.emulated.core.store.long_work import (
     LONG_WORK,
     LongWork,
     LongWorkPendingError,
@@ -20,7 +19,8 @@ from mews.kube.emulated.apiserver.store.long_work import (
     on_loop,
     sliced,
 )
-from mews.kube.emulated.apiserver.store.request import WriteRequest
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.packs.access.authorization import Authorizer
 from tests.kube.emulated.apiserver.serving import serve
 from tests.kube.emulated.apiserver.test_admission import BINDINGS, POLICIES, binding, data, policy
 

@@ -11,7 +11,7 @@ from mews.kube.api.errors import ApiError
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 
 pytestmark = pytest.mark.wall
 

@@ -8,11 +8,11 @@ from mews.kube.api.errors import ConflictError, ServerError
 from mews.kube.api.resources import CONFIGMAPS, PODS
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.apply import apply
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.update import patch
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.objects.apply import apply
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.update import patch
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.store import Store
 
 
 @pytest.fixture

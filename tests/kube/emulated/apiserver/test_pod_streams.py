@@ -14,9 +14,9 @@ from mews.kube.api.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.kubelets import KubeletApi
-from mews.kube.emulated.apiserver.wire.server import ApiServer
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 from tests.kube.emulated.apiserver.serving import FakeKubelet
 
 Ask = Callable[..., Awaitable[tuple[int, str, Any]]]

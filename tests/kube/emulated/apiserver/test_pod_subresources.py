@@ -9,8 +9,8 @@ import pytest
 
 from mews.kube.api.errors import InvalidError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects import creation, update
-from mews.kube.emulated.apiserver.store.request import WriteRequest
+from mews.kube.emulated.core.objects import creation, update
+from mews.kube.emulated.core.store.request import WriteRequest
 
 _CONTAINER = {
     "name": "c",

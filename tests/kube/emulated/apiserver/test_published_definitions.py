@@ -20,10 +20,10 @@ import yaml
 
 from mews.kube.api.errors import ApiError, InvalidError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.deletion import delete
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.store.views import view_of
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.deletion import delete
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.store.views import view_of
 
 Body = dict[str, Any]
 

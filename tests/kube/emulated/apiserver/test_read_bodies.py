@@ -6,11 +6,11 @@ import pytest
 
 from mews.kube.api.errors import ApiError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.objects.update import replace
-from mews.kube.emulated.apiserver.types.gotypes import release_mark, struct, table
-from mews.kube.emulated.apiserver.wire import protobuf
-from mews.kube.emulated.apiserver.wire.negotiation import parse_yaml_strictly
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.objects.update import replace
+from mews.kube.emulated.core.wire import protobuf
+from mews.kube.emulated.core.wire.negotiation import parse_yaml_strictly
+from mews.kube.emulated.types.gotypes import release_mark, struct, table
 
 
 def test_repeated_keys_of_a_yaml_text_are_told_with_their_lines():

@@ -14,8 +14,8 @@ from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
+from mews.kube.emulated.core.store.store import Store
 from tests.kube.emulated.apiserver.serving import KUBECONFIG, Served
 
 pytestmark = pytest.mark.wall

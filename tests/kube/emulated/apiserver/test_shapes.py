@@ -7,10 +7,10 @@ import pytest
 from mews.kube.api.errors import BadRequestError
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects.creation import create
-from mews.kube.emulated.apiserver.store.request import ADMIN
-from mews.kube.emulated.apiserver.types.bodies import decode
-from mews.kube.emulated.apiserver.wire.negotiation import parse_json
+from mews.kube.emulated.core.objects.creation import create
+from mews.kube.emulated.core.store.request import ADMIN
+from mews.kube.emulated.core.wire.negotiation import parse_json
+from mews.kube.emulated.types.bodies import decode
 
 GOOD = {"name": "c", "image": "i:1"}
 

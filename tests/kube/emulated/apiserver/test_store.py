@@ -18,7 +18,7 @@ from mews.kube.client.informer import Informer
 from mews.kube.client.port import DeleteOptions, EventType
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.store.store import Store
 
 BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
@@ -259,7 +259,7 @@ import json, random
 from mews.harness.clock import run_virtual, virtual_clock
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.store.store import Store
 from mews.kube.api.resources import NAMESPACES, PODS
 async def main():
     store = fresh_store(virtual_clock().now, random.Random(3))

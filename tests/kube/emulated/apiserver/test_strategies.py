@@ -9,11 +9,11 @@ import pytest
 
 from mews.kube.api.errors import InvalidError, NotFoundError
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.objects import creation, update
-from mews.kube.emulated.apiserver.objects.rules import addresses
-from mews.kube.emulated.apiserver.objects.rules.webhook_urls import url_errors
-from mews.kube.emulated.apiserver.store.request import WriteRequest
-from mews.kube.emulated.apiserver.store.store import Store
+from mews.kube.emulated.core.checks import addresses
+from mews.kube.emulated.core.objects import creation, update
+from mews.kube.emulated.core.store.request import WriteRequest
+from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.packs.policies.webhook_urls import url_errors
 
 
 def _store() -> Store:

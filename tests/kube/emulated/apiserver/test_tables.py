@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from mews.kube.emulated.apiserver.tables import jsonpaths, pod_table
-from mews.kube.emulated.apiserver.tables.durations import human
-from mews.kube.emulated.apiserver.types.custom import trees
-from mews.kube.emulated.apiserver.types.custom.values import value_errors
+from mews.kube.emulated.core.tables import jsonpaths
+from mews.kube.emulated.core.tables.durations import human
+from mews.kube.emulated.kinds.pods import pod_table
+from mews.kube.emulated.types.custom import trees
+from mews.kube.emulated.types.custom.values import value_errors
 
 NOW_S = 1_767_225_720.0
 BORN = "2026-01-01T00:00:00Z"

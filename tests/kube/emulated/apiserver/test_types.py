@@ -6,10 +6,10 @@ import pytest
 
 from mews.kube.api.patches import merge_patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.types.bodies import shape_of
-from mews.kube.emulated.apiserver.types.decoding import decode_patched, decoder
-from mews.kube.emulated.apiserver.types.gotypes import struct, table
-from mews.kube.emulated.apiserver.wire import openapi
+from mews.kube.emulated.core.wire import openapi
+from mews.kube.emulated.types.bodies import shape_of
+from mews.kube.emulated.types.decoding import decode_patched, decoder
+from mews.kube.emulated.types.gotypes import struct, table
 
 GROUPS = (
     *("admissionregistration", "apiextensions", "apiregistration", "apps", "authentication", "authorization"),

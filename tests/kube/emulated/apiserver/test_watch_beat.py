@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from mews.harness.clock import run_virtual
-from mews.kube.emulated.apiserver.wire.event_texts import WatchBeat
+from mews.kube.emulated.core.wire.event_texts import WatchBeat
 
 
 def test_the_first_event_is_not_held_back_and_those_that_follow_wait_for_one_beat() -> None:

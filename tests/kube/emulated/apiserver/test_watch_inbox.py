@@ -7,10 +7,10 @@ import pytest
 from mews.harness.clock import run_virtual
 from mews.kube.api.resources import NAMESPACES
 from mews.kube.client.port import EventType, WatchEvent
-from mews.kube.emulated.apiserver.store.kinds import Registry
-from mews.kube.emulated.apiserver.store.released_kinds import standard_kinds
-from mews.kube.emulated.apiserver.store.selection import select
-from mews.kube.emulated.apiserver.store.shelf import ResourceShelf
+from mews.kube.emulated.core.store.kinds import Registry
+from mews.kube.emulated.core.store.released_kinds import standard_kinds
+from mews.kube.emulated.core.store.selection import select
+from mews.kube.emulated.core.store.shelf import ResourceShelf
 
 
 def inbox():

@@ -19,7 +19,7 @@ from mews.kube.api.resources import CONFIGMAPS, ENDPOINTS, SERVICES, Resource
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.server import ApiServer
+from mews.kube.emulated.apiserver.server import ApiServer
 
 pytestmark = pytest.mark.wall
 

@@ -18,13 +18,13 @@ from mews.kube.clock import Pace, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.apiserver.wire.measures import serve_kinds
 from mews.kube.emulated.controllers.manager import ControllerManager
 from mews.kube.emulated.controllers.podautoscaler.measures import MetricsReader, duration_s, pod_metrics, selector_text
 from mews.kube.emulated.controllers.podautoscaler.metric_specs import MetricReading
 from mews.kube.emulated.controllers.podautoscaler.replicas import PodMetric
+from mews.kube.emulated.packs.kubelets.measures import serve_kinds
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 from mews.kube.releases.cluster_release import cluster_release
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
 from tests.kube.emulated.controllers.autoscaler_stories import CPU, MEMORY, STORIES, scaler
 from tests.kube.emulated.controllers.staging import workload
 from tests.kube.emulated.controllers.telling import ours

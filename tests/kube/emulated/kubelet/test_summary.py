@@ -6,7 +6,7 @@ from typing import Any
 
 from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.summary import only_cpu_and_memory, summary
-from mews.kube.streaming.usage import ContainerUsage, PodUsage
+from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 
 MIB = 1 << 20
 SPEC = NodeSpec("host-1", memory_mib=100, ephemeral_storage_kib=10 * 1024)

@@ -21,7 +21,7 @@ from mews.kube.emulated.kubelet.oci.node_driver import NodeDriver
 from mews.kube.emulated.kubelet.oci.runtime import EditingRuntime
 from mews.kube.emulated.kubelet.runtime import EnginePort
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.streaming.standard_streams import StartRefusedError, StreamOptions, TerminalSize
+from mews.kube.emulated.streaming.standard_streams import StartRefusedError, StreamOptions, TerminalSize
 from tests.containers import built_image, containers_of_owner
 from tests.kube.emulated.kubelet.bench import Bench
 

@@ -1,0 +1,1 @@
+"""The mechanism of an API server: store, verbs, admission, tables and wire. It names no kind."""

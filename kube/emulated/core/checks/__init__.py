@@ -1,0 +1,1 @@
+"""What many kinds are checked for."""

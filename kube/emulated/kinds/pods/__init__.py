@@ -1,0 +1,1 @@
+"""Pods, and what admission does for them."""

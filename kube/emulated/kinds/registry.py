@@ -1,0 +1,167 @@
+"""Rules of kinds, by the qualified plural: the one registry of ``kinds`` and ``packs``.
+
+A kind's rules are imported with the first of its objects: most clusters see a dozen of the sixty kinds, and importing
+the validation of all of them was a tenth of a virtual run's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from mews.kube.emulated.core.checks.base import Rules
+from mews.kube.emulated.kinds.disabled_features import DROPS, GATED_HOOKS
+from mews.kube.emulated.kinds.later_rules import (
+    STAMPS,
+    change_errors_of,
+    errors_of,
+    revision,
+    status_errors_of,
+    warnings_of,
+)
+from mews.kube.emulated.types.gated_fields import dropper
+from mews.kube.emulated.types.gotypes import root_of
+from mews.kube.releases.feature_gates import FeatureGates
+from mews.kube.releases.release_data import DEFAULT, minor
+
+if TYPE_CHECKING:
+    from mews.kube.api.objects import Object
+    from mews.kube.api.resources import Resource
+    from mews.kube.emulated.core.store.kinds import Kind
+
+_STANDARD = FeatureGates()
+
+RULES: Mapping[str, str] = {
+    "configmaps": "kinds.held_data:CONFIGMAPS",
+    "endpoints": "kinds.services.endpoints:ENDPOINTS",
+    "events": "kinds.events:RULES",
+    "limitranges": "kinds.limits:LIMIT_RANGES",
+    "namespaces": "kinds.namespaces:RULES",
+    "nodes": "kinds.nodes:RULES",
+    "persistentvolumeclaims": "kinds.volumes.claims:RULES",
+    "persistentvolumes": "kinds.volumes.claims:VOLUMES",
+    "pods": "kinds.pods.pods:RULES",
+    "podtemplates": "kinds.workloads.workloads:POD_TEMPLATES",
+    "replicationcontrollers": "kinds.workloads.workloads:REPLICATION_CONTROLLERS",
+    "resourcequotas": "kinds.resource_quotas:RULES",
+    "secrets": "kinds.held_data:SECRETS",
+    "serviceaccounts": "kinds.plain_kinds:SERVICE_ACCOUNTS",
+    "services": "kinds.services.services:RULES",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": "packs.policies.webhook_configurations:WEBHOOKS",
+    "validatingadmissionpolicies.admissionregistration.k8s.io": "packs.policies.admission_policies:POLICIES",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": "packs.policies.admission_policies:BINDINGS",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": "packs.policies.webhook_configurations:WEBHOOKS",
+    "customresourcedefinitions.apiextensions.k8s.io": "packs.definitions.definitions:RULES",
+    "apiservices.apiregistration.k8s.io": "kinds.plain_kinds:API_SERVICES",
+    "controllerrevisions.apps": "kinds.plain_kinds:REVISIONS",
+    "daemonsets.apps": "kinds.workloads.workloads:DAEMON_SETS",
+    "deployments.apps": "kinds.workloads.workloads:DEPLOYMENTS",
+    "replicasets.apps": "kinds.workloads.workloads:REPLICA_SETS",
+    "statefulsets.apps": "kinds.workloads.workloads:STATEFUL_SETS",
+    "horizontalpodautoscalers.autoscaling": "kinds.horizontal_pod_autoscalers:RULES",
+    "cronjobs.batch": "kinds.workloads.workloads:CRON_JOBS",
+    "jobs.batch": "kinds.workloads.workloads:JOBS",
+    "certificatesigningrequests.certificates.k8s.io": "packs.certificates.requests:RULES",
+    "leases.coordination.k8s.io": "kinds.leases:RULES",
+    "endpointslices.discovery.k8s.io": "kinds.services.endpoints:SLICES",
+    "events.events.k8s.io": "kinds.events:NEW_EVENTS",
+    "flowschemas.flowcontrol.apiserver.k8s.io": "packs.flow_control.flow_control:SCHEMAS",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "packs.flow_control.flow_control:LEVELS",
+    "ingressclasses.networking.k8s.io": "packs.networking.network_kinds:CLASSES",
+    "ingresses.networking.k8s.io": "packs.networking.network_kinds:INGRESSES",
+    "ipaddresses.networking.k8s.io": "packs.networking.network_kinds:ADDRESSES",
+    "networkpolicies.networking.k8s.io": "packs.networking.network_kinds:POLICIES",
+    "servicecidrs.networking.k8s.io": "packs.networking.network_kinds:RANGES",
+    "runtimeclasses.node.k8s.io": "kinds.plain_kinds:RUNTIME_CLASSES",
+    "poddisruptionbudgets.policy": "kinds.limits:BUDGETS",
+    "clusterrolebindings.rbac.authorization.k8s.io": "packs.access.roles:CLUSTER_ROLE_BINDINGS",
+    "clusterroles.rbac.authorization.k8s.io": "packs.access.roles:CLUSTER_ROLES",
+    "rolebindings.rbac.authorization.k8s.io": "packs.access.roles:ROLE_BINDINGS",
+    "roles.rbac.authorization.k8s.io": "packs.access.roles:ROLES",
+    "deviceclasses.resource.k8s.io": "packs.devices.device_kinds:CLASSES",
+    "devicetaintrules.resource.k8s.io": "packs.devices.device_taint_rules:RULES",
+    "resourceclaims.resource.k8s.io": "packs.devices.device_kinds:CLAIMS",
+    "resourceclaimtemplates.resource.k8s.io": "packs.devices.device_kinds:CLAIM_TEMPLATES",
+    "resourceslices.resource.k8s.io": "packs.devices.device_kinds:SLICES",
+    "priorityclasses.scheduling.k8s.io": "kinds.priority_classes:RULES",
+    "csidrivers.storage.k8s.io": "packs.storage.storage_kinds:DRIVERS",
+    "csinodes.storage.k8s.io": "packs.storage.storage_kinds:NODES",
+    "csistoragecapacities.storage.k8s.io": "packs.storage.storage_kinds:CAPACITIES",
+    "storageclasses.storage.k8s.io": "packs.storage.storage_kinds:CLASSES",
+    "volumeattachments.storage.k8s.io": "packs.storage.storage_kinds:ATTACHMENTS",
+    "volumeattributesclasses.storage.k8s.io": "packs.storage.storage_kinds:ATTRIBUTES_CLASSES",
+}
+"""Qualified plural -> ``module:attribute`` below ``kube.emulated``; other kinds are plain."""
+
+_PLAIN_FINALIZERS = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "policy",
+    )
+)
+"""Groups whose validation asks no more of finalizers than that they are qualified names."""
+
+
+@cache
+def _of(qualified: str, group: str) -> Rules:
+    """Return it as where every feature that the rules know is on or off by the first release's default."""
+    found: Rules = _load(RULES.get(qualified, "core.checks.base:PLAIN"))
+    return replace(found, metadata=replace(found.metadata, plain_finalizers=group in _PLAIN_FINALIZERS))
+
+
+def _load(reference: str) -> Any:
+    module, _, attribute = reference.partition(":")
+    return attrgetter(attribute)(import_module(f"mews.kube.emulated.{module}"))
+
+
+def _later(rules: Rules, kind: Kind) -> Rules:
+    """Return the rules as a later release has them."""
+    release, name = kind.release, kind.qualified
+    since, reference = STAMPS.get(name, ("", ""))
+    stamp = _load(reference) if since and minor(release) >= minor(since) else rules.stamp_update
+    return replace(
+        rules,
+        warn=warnings_of(release, name, rules.warn),
+        reword=revision(release, name) or rules.reword,
+        validate=errors_of(release, name, rules.validate),
+        validate_update=change_errors_of(release, name, rules.validate_update),
+        validate_status_update=status_errors_of(release, name, rules.validate_status_update),
+        stamp_update=stamp,
+    )
+
+
+def _kept(kind: Kind) -> Resource:
+    """Return it in the version that is stored, which is the one that rules are asked about."""
+    return replace(kind.resource, version=kind.kept_in) if kind.kept_in else kind.resource
+
+
+def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
+    """Return the rules of a built-in kind where those features are on."""
+    rules = _of(kind.qualified, kind.resource.group)
+    root = root_of(_kept(kind), kind.release)
+    drop = None if root is None else dropper(root, gates, DROPS)
+    if kind.qualified in GATED_HOOKS:
+        gate, hooks = GATED_HOOKS[kind.qualified]
+        if gates.on(gate):
+            rules = replace(rules, **{hook: each and _load(each) for hook, each in hooks.items()})
+    if kind.release != DEFAULT:
+        rules = _later(rules, kind)
+    if drop is None:
+        return rules
+    default = rules.default
+
+    def dropped_and_defaulted(obj: Object) -> None:
+        drop(obj)
+        if default is not None:
+            default(obj)
+
+    return replace(rules, default=dropped_and_defaulted)

@@ -1,0 +1,1 @@
+"""Services, and the endpoints behind them."""

@@ -1,0 +1,1 @@
+"""Parts of the API that are loaded with the first request for them."""

@@ -1,0 +1,1 @@
+"""What kubelets answer for the API server: logs, commands, proxies, measures."""

@@ -1,0 +1,1 @@
+"""networking.k8s.io, and how the API server reaches Services."""

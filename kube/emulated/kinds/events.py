@@ -10,6 +10,7 @@ from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.store.views import KindView
 
 _ALWAYS = (
     ("reportingComponent", ""),
@@ -105,3 +106,32 @@ def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
 RULES = Rules(default=_default, validate=_legacy_errors, metadata=MetadataChecks(on_create=False, on_update=()))
 NEW_EVENTS = Rules(default=_default, validate=_new_errors, validate_update=_change_new)
 """Those of ``events.k8s.io``."""
+
+
+# As events.k8s.io shows them: they are stored in the core form.
+
+_SHOWN = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_STORED = {new: old for old, new in _SHOWN.items()}
+
+
+_SHOWN_WHEN_SET = ("reportingController", "reportingInstance", "note", "reason", "type")
+
+
+def _shown(event: Object) -> Object:
+    shown = _renamed(event, _SHOWN, "events.k8s.io/v1")
+    return {key: value for key, value in shown.items() if value or key not in _SHOWN_WHEN_SET}
+
+
+def _renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:
+    return {**{names.get(key, key): value for key, value in obj.items()}, "apiVersion": api_version}
+
+
+VIEW = KindView(show=_shown, store=lambda obj: _renamed(obj, _STORED, "v1"))

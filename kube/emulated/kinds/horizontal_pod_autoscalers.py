@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.store.views import KindView
 from mews.kube.emulated.kinds.pods.resource_errors import resource_name_errors
 
 _DEFAULT_USE = 80
@@ -249,3 +250,44 @@ def _status_errors(new: Object, _: Object) -> list[FieldError]:
 
 
 RULES = Rules(default=_default, validate=_errors, validate_update=_change_errors, validate_status_update=_status_errors)
+
+
+# As autoscaling/v1 shows them.
+
+_UTILIZATION = "targetCPUUtilizationPercentage"
+_CURRENT_UTILIZATION = "currentCPUUtilizationPercentage"
+
+
+def _shown_autoscaler(scaler: Object) -> Object:
+    """autoscaling/v2 as v1: the average utilization of cpu is a field of its own. Other metrics are not shown."""
+    spec = {key: value for key, value in scaler.get("spec", {}).items() if key not in ("metrics", "behavior")}
+    status = {key: value for key, value in scaler.get("status", {}).items() if key != "currentMetrics"}
+    status.pop("conditions", None)
+    status.setdefault("currentReplicas", 0)
+    for metric in scaler.get("spec", {}).get("metrics") or ():
+        if (target := _cpu_of(metric).get("target", {}).get("averageUtilization")) is not None:
+            spec[_UTILIZATION] = target
+    for metric in scaler.get("status", {}).get("currentMetrics") or ():
+        if (current := _cpu_of(metric).get("current", {}).get("averageUtilization")) is not None:
+            status[_CURRENT_UTILIZATION] = current
+    return {**scaler, "apiVersion": "autoscaling/v1", "spec": spec, "status": status}
+
+
+def _cpu_of(metric: Object) -> Object:
+    resource: Object = metric.get("resource") or {}
+    return resource if metric.get("type") == "Resource" and resource.get("name") == "cpu" else {}
+
+
+def _stored_autoscaler(scaler: Object) -> Object:
+    stored = {**scaler, "apiVersion": "autoscaling/v2"}
+    spec = dict(scaler.get("spec") or {})
+    target = spec.pop(_UTILIZATION, None)
+    if target is not None:
+        wanted = {"type": "Utilization", "averageUtilization": target}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
+    if "spec" in scaler:
+        stored["spec"] = spec
+    return stored
+
+
+VIEW = KindView(show=_shown_autoscaler, store=_stored_autoscaler)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from mews.kube.emulated.core.checks.base import Rules
+from mews.kube.emulated.core.store.parts import part
 from mews.kube.emulated.kinds.disabled_features import DROPS, GATED_HOOKS
 from mews.kube.emulated.kinds.later_rules import (
     STAMPS,
@@ -114,20 +113,15 @@ _PLAIN_FINALIZERS = frozenset(
 @cache
 def _of(qualified: str, group: str) -> Rules:
     """Return it as where every feature that the rules know is on or off by the first release's default."""
-    found: Rules = _load(RULES.get(qualified, "core.checks.base:PLAIN"))
+    found: Rules = part(RULES.get(qualified, "core.checks.base:PLAIN"))
     return replace(found, metadata=replace(found.metadata, plain_finalizers=group in _PLAIN_FINALIZERS))
-
-
-def _load(reference: str) -> Any:
-    module, _, attribute = reference.partition(":")
-    return attrgetter(attribute)(import_module(f"mews.kube.emulated.{module}"))
 
 
 def _later(rules: Rules, kind: Kind) -> Rules:
     """Return the rules as a later release has them."""
     release, name = kind.release, kind.qualified
     since, reference = STAMPS.get(name, ("", ""))
-    stamp = _load(reference) if since and minor(release) >= minor(since) else rules.stamp_update
+    stamp = part(reference) if since and minor(release) >= minor(since) else rules.stamp_update
     return replace(
         rules,
         warn=warnings_of(release, name, rules.warn),
@@ -152,7 +146,7 @@ def rules_of(kind: Kind, gates: FeatureGates = _STANDARD) -> Rules:
     if kind.qualified in GATED_HOOKS:
         gate, hooks = GATED_HOOKS[kind.qualified]
         if gates.on(gate):
-            rules = replace(rules, **{hook: each and _load(each) for hook, each in hooks.items()})
+            rules = replace(rules, **{hook: each and part(each) for hook, each in hooks.items()})
     if kind.release != DEFAULT:
         rules = _later(rules, kind)
     if drop is None:

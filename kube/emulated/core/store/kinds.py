@@ -46,7 +46,8 @@ class Kind:
 
     ``storage`` names the shelf: kinds that share it are views of the same objects (core and new events).
     ``stored_version`` is the version that upstream stores, where it is another: discovery tells it as a hash;
-    ``kept_in`` is the version whose objects a ``versioned`` view shows; ``view`` names one of ``views.VIEWS``.
+    ``kept_in`` is the version whose objects a ``versioned`` view shows; ``view`` is that or names the ``KindView``;
+    ``shape`` names the module whose ``shown`` and ``stored`` turn objects of that version into this one and back.
     ``scale_paths`` are where replicas, status.replicas and the selector of a Scale come from. Lifecycle flags are those
     of contract apiserver.md sections 3 and 7.
     """
@@ -62,6 +63,7 @@ class Kind:
     stored_version: str = ""
     kept_in: str = ""
     view: str = ""
+    shape: str = ""
     columns: tuple[Column, ...] = ()
     selectable: tuple[str, ...] = ()
     generation: bool = False

@@ -8,7 +8,8 @@ another), ``sub=NAME:KIND:VERBS``.
 7): ``generation`` (a change of the spec makes a new one), ``putCreates`` (``AllowCreateOnUpdate``), ``mustNameVersion``
 (no ``AllowUnconditionalUpdate``), ``answersDeleted`` (a deletion answers with the object), ``orphans`` (of its
 dependents), ``selectable=`` (fields of field selectors), ``view=`` and ``storage=`` (of a kind that shows the objects
-of another), ``deprecated=SINCE,INSTEAD``. A kind of no line there makes a new generation, and nothing else.
+of another), ``shape=`` (of a version with other fields), ``deprecated=SINCE,INSTEAD``. What the first version of a
+group says holds for the others, too. A kind of no line there makes a new generation, and nothing else.
 """
 
 from __future__ import annotations
@@ -97,15 +98,15 @@ _FLAGS = {
 
 
 def _strategy(release: ClusterRelease, resource: Resource) -> dict[str, Any]:
-    """Return what the release's strategies say of a kind, in that version or in the first one that they name."""
+    """Return what the release's strategies say of a kind, in that version and in the first one that they name."""
     table = merged(release.name, "strategies.json")
     storage = (resource.group, resource.plural)
-    line = table.get(resource.api_version, {}).get(resource.plural)
-    if line is None:
-        others = (lines for version, lines in table.items() if version.rpartition("/")[0] == resource.group)
-        line = next((lines[resource.plural] for lines in others if resource.plural in lines), None)
-    if line is None:
+    own = table.get(resource.api_version, {}).get(resource.plural)
+    of_group = (lines for version, lines in table.items() if version.rpartition("/")[0] == resource.group)
+    first = next((lines[resource.plural] for lines in of_group if resource.plural in lines), None)
+    if first is None:
         return {"storage": storage, "generation": True}
+    line = first if own in (None, first) else f"{first} {own}"
     words = {key: value for key, _, value in (word.partition("=") for word in line.split())}
     found: dict[str, Any] = {field: True for word, field in _FLAGS.items() if word in words}
     if "selectable" in words:
@@ -113,7 +114,8 @@ def _strategy(release: ClusterRelease, resource: Resource) -> dict[str, Any]:
     if "deprecated" in words:
         found["warning"] = _deprecation(resource, *words["deprecated"].split(","))
     group, slash, plural = words.get("storage", "").rpartition("/")
-    return {**found, "view": words.get("view", ""), "storage": (group, plural) if slash else storage}
+    found |= {name: words.get(name, "") for name in ("view", "shape")}
+    return {**found, "storage": (group, plural) if slash else storage}
 
 
 def _deprecation(resource: Resource, since: str, instead: str = "") -> str:

@@ -25,7 +25,7 @@ from mews.kube.emulated.core.store.shelf import WatchInbox
 from mews.kube.emulated.core.store.store import Store, read_version
 from mews.kube.emulated.core.store.users import administrator
 from mews.kube.emulated.core.store.views import view_of
-from mews.kube.emulated.kinds.pods import actions as pod_actions
+from mews.kube.emulated.kinds.pods import actions
 from mews.kube.emulated.packs.kubelets import containers
 from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory, NoKubelets
 from mews.kube.emulated.packs.kubelets.measures import is_measured, measured, one_measured
@@ -282,14 +282,12 @@ class InProcessKube:
         await asyncio.sleep(0)
         metadata = {"name": pod, "uid": uid, "annotations": annotations, "resourceVersion": resource_version}
         body = {"metadata": metadata, "target": {"kind": "Node", "name": node}}
-        await completed(lambda request: pod_actions.bind(self._store, namespace, pod, body, request), self._request(""))
+        await completed(lambda request: actions.bind(self._store, namespace, pod, body, request), self._request(""))
 
     async def evict(self, namespace: str, pod: str, *, options: DeleteOptions | None = None) -> None:
         """Evict a pod (POST pods/eviction)."""
         await asyncio.sleep(0)
-        await completed(
-            lambda request: pod_actions.evict(self._store, namespace, pod, options, request), self._request("")
-        )
+        await completed(lambda request: actions.evict(self._store, namespace, pod, options, request), self._request(""))
 
     async def log(
         self,

@@ -8,6 +8,7 @@ from functools import partial
 
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
+from mews.kube.emulated.apiserver.plugins import GUARDS, PLUGINS
 from mews.kube.emulated.core.admission.chain import AdmissionChain
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.objects.creation import create
@@ -52,7 +53,8 @@ def fresh_store(
     Kubernetes the cluster is. ``attended`` when controllers run beside it: then pods need service accounts, and
     policies get their status."""
     store = Store(now, rng, rules=partial(_rules_of, release.gates), kinds=kinds_of(release), history=history)
-    store.admission = AdmissionChain(disabled={*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)})
+    disabled = {*disabled_admission_plugins, *(() if attended else _NEED_CONTROLLERS)}
+    store.admission = AdmissionChain(PLUGINS, guards=GUARDS, disabled=disabled)
     store.listen(partial(namespaces.attend, store))
     if attended:
         store.listen(partial(_attend_policies, store))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
@@ -99,7 +99,7 @@ def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
     if new.get("series") != old.get("series"):
         found += _series_errors(new)
     for name, empty in _FIXED:
-        found += checks.fixed(_NAMES.get(name, name), new.get(name, empty), old.get(name, empty))
+        found += common.fixed(_NAMES.get(name, name), new.get(name, empty), old.get(name, empty))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.quantities import parse
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import refusals
@@ -97,7 +97,7 @@ def _reference_errors(reference: Part, path: str, groupless: bool | None) -> Ite
         if not reference.get(name):
             yield refusals.required(f"{path}.{name}")
         else:
-            yield from checks.path_segment(f"{path}.{name}", reference[name])
+            yield from common.path_segment(f"{path}.{name}", reference[name])
     version = reference.get("apiVersion", "")
     if groupless is None:
         return
@@ -115,7 +115,7 @@ def _behavior_errors(rules: Part, path: str) -> Iterator[FieldError]:
         text = f"must be less than or equal to {_LONGEST_WINDOW_S}"
         yield refusals.bad(f"{path}.stabilizationWindowSeconds", window, text)
     if policy is not None:
-        yield from checks.option(f"{path}.selectPolicy", policy, ("Disabled", "Max", "Min"))
+        yield from common.option(f"{path}.selectPolicy", policy, ("Disabled", "Max", "Min"))
     if not items(rules, "policies"):
         yield refusals.required(f"{path}.policies", "must specify at least one Policy")
     for index, given in enumerate(items(rules, "policies")):
@@ -123,7 +123,7 @@ def _behavior_errors(rules: Part, path: str) -> Iterator[FieldError]:
 
 
 def _policy_errors(policy: Part, path: str) -> Iterator[FieldError]:
-    yield from checks.option(f"{path}.type", policy.get("type", ""), ("Percent", "Pods"))
+    yield from common.option(f"{path}.type", policy.get("type", ""), ("Percent", "Pods"))
     for name in ("value", "periodSeconds"):
         if policy.get(name, 0) <= 0:
             yield refusals.bad(f"{path}.{name}", policy.get(name, 0), "must be greater than zero")
@@ -136,13 +136,13 @@ def _metric_errors(metric: Part, path: str) -> Iterator[FieldError]:
     kind = metric.get("type", "")
     if not kind:
         yield refusals.required(f"{path}.type", "must specify a metric source type")
-    yield from checks.option(f"{path}.type", kind, _METRICS)
+    yield from common.option(f"{path}.type", kind, _METRICS)
     given = [place for place in _PLACES.values() if metric.get(place) is not None]
     for place in given[:1]:
         yield from _SOURCES[place](metric[place], f"{path}.{place}")
     wanted = _PLACES.get(kind, "")
     if not wanted:
-        yield from checks.option(f"{path}.type", kind, _METRICS)
+        yield from common.option(f"{path}.type", kind, _METRICS)
     elif wanted not in given:
         yield refusals.required(f"{path}.{wanted}", "must populate information for the given metric source")
     if len(given) != 1:
@@ -156,7 +156,7 @@ def _identifier_errors(source: Part, path: str) -> Iterator[FieldError]:
     if not name:
         yield refusals.required(f"{path}.metric.name", "must specify a metric name")
     else:
-        yield from checks.path_segment(f"{path}.metric.name", name)
+        yield from common.path_segment(f"{path}.metric.name", name)
 
 
 def _target_errors(target: Part, path: str) -> Iterator[FieldError]:
@@ -217,7 +217,7 @@ def _container_errors(source: Part, path: str) -> Iterator[FieldError]:
     if not source.get("container"):
         yield refusals.required(f"{path}.container", "must specify a container")
     else:
-        yield from checks.label(f"{path}.container", source["container"])
+        yield from common.label(f"{path}.container", source["container"])
     yield from _amount_errors(source, path)
 
 
@@ -245,7 +245,7 @@ _SOURCES = {
 def _status_errors(new: Object, _: Object) -> list[FieldError]:
     status, found = part_of(new, "status"), list[FieldError]()
     for name in ("currentReplicas", "desiredReplicas"):
-        found += checks.not_negative(f"status.{name}", status.get(name))
+        found += common.not_negative(f"status.{name}", status.get(name))
     return found
 
 

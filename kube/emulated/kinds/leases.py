@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -14,7 +14,7 @@ def _validate(lease: Object) -> list[FieldError]:
     duration = spec.get("leaseDurationSeconds")
     if duration is not None and duration <= 0:
         found.append(refusals.bad("spec.leaseDurationSeconds", duration, "must be greater than 0"))
-    return found + checks.not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
+    return found + common.not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
 RULES = Rules(validate=_validate)

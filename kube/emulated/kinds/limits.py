@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import METADATA, Rules
 from mews.kube.emulated.core.store import names, refusals
@@ -113,19 +113,19 @@ def _budget_errors(budget: Object) -> list[FieldError]:
         found.append(refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
-            found += checks.percent_or_count(f"spec.{name}", spec[name])
-            found += checks.at_most_everything(f"spec.{name}", spec[name])
+            found += common.percent_or_count(f"spec.{name}", spec[name])
+            found += common.at_most_everything(f"spec.{name}", spec[name])
     found += selector_errors(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     allowed = ("AlwaysAllow", "IfHealthyBudget")
-    return found + ([] if policy is None else checks.option("spec.unhealthyPodEvictionPolicy", policy, allowed))
+    return found + ([] if policy is None else common.option("spec.unhealthyPodEvictionPolicy", policy, allowed))
 
 
 def _budget_status_errors(new: Object, _: Object) -> list[FieldError]:
     status = new.get("status") or {}
-    found = [*checks.conditions("status.conditions", status.get("conditions") or ())]
+    found = [*common.conditions("status.conditions", status.get("conditions") or ())]
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        found += checks.not_negative(f"status.{name}", status.get(name))
+        found += common.not_negative(f"status.{name}", status.get(name))
     return found
 
 

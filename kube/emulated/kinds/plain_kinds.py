@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
@@ -19,7 +19,7 @@ from mews.kube.emulated.packs.aggregation.conditions import api_service_committe
 
 
 def _revision_errors(revision: Object) -> list[FieldError]:
-    data, found = revision.get("data"), checks.not_negative("revision", revision.get("revision"))
+    data, found = revision.get("data"), common.not_negative("revision", revision.get("revision"))
     if data is None:
         found.append(refusals.required("data", "data is mandatory"))
     elif not isinstance(data, Mapping):
@@ -28,11 +28,11 @@ def _revision_errors(revision: Object) -> list[FieldError]:
 
 
 def _compare_revision(new: Object, old: Object) -> list[FieldError]:
-    return checks.fixed("data", new.get("data"), old.get("data"))
+    return common.fixed("data", new.get("data"), old.get("data"))
 
 
 def _runtime_errors(runtime: Object) -> list[FieldError]:
-    found = checks.label("handler", runtime.get("handler", ""))
+    found = common.label("handler", runtime.get("handler", ""))
     if runtime.get("overhead") is not None:
         found += resource_errors({"limits": part_of(runtime["overhead"], "podFixed")}, "overhead")
     scheduling = runtime.get("scheduling")
@@ -54,7 +54,7 @@ def _runtime_errors(runtime: Object) -> list[FieldError]:
 
 
 def _compare_runtime(new: Object, old: Object) -> list[FieldError]:
-    return checks.fixed("handler", new.get("handler", ""), old.get("handler", ""))
+    return common.fixed("handler", new.get("handler", ""), old.get("handler", ""))
 
 
 def named_by_group_and_version(service: Object, text: str, _prefix: bool) -> list[str]:
@@ -75,7 +75,7 @@ def _service_errors(service: Object) -> list[FieldError]:
         found.append(refusals.required("spec.group", text))
     if group:
         found += names.subdomain_errors("spec.group", group)
-    found += checks.bads("spec.version", version, names.dns_1035_errors(version))
+    found += common.bads("spec.version", version, names.dns_1035_errors(version))
     for field, most in (("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)):
         if not 0 < spec.get(field, 0) <= most:
             text = f"must be positive and less than {most}"
@@ -108,12 +108,12 @@ def _service_status_errors(new: Object, _: Object) -> list[FieldError]:
     found: list[FieldError] = []
     for index, condition in enumerate(items(part_of(new, "status"), "conditions")):
         allowed = ("True", "False", "Unknown")
-        found += checks.option(f"status.conditions[{index}].status", condition.get("status", ""), allowed)
+        found += common.option(f"status.conditions[{index}].status", condition.get("status", ""), allowed)
     return found
 
 
 def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
-    return checks.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
+    return common.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
 
 
 SERVICE_ACCOUNTS = Rules(metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -39,14 +39,14 @@ def preemption_errors(policy: str | None, path: str) -> list[FieldError]:
     """Return what is wrong with a preemption policy, if one is given."""
     if policy is None:
         return []
-    return checks.option(path, policy, PREEMPTION_POLICIES) if policy else [refusals.required(path)]
+    return common.option(path, policy, PREEMPTION_POLICIES) if policy else [refusals.required(path)]
 
 
 def _compare(new: Object, old: Object) -> list[FieldError]:
     found = []
     if new["value"] != old["value"]:
         found.append(refusals.forbidden_field("value", "may not be changed in an update."))
-    return found + checks.fixed("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
+    return found + common.fixed("preemptionPolicy", new.get("preemptionPolicy"), old.get("preemptionPolicy"))
 
 
 def _change(new: Object, old: Object, _: str) -> list[FieldError]:

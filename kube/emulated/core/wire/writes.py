@@ -23,7 +23,7 @@ from mews.kube.emulated.core.wire import parameters
 from mews.kube.emulated.core.wire.call import Call, read_aside, read_body, read_object, warning, yaml_of
 from mews.kube.emulated.core.wire.negotiation import encode, media_of, parse_json
 from mews.kube.emulated.core.wire.reads import list_body, written
-from mews.kube.emulated.kinds.pods import actions as pod_actions
+from mews.kube.emulated.kinds.pods import actions
 from mews.kube.emulated.packs.access import reviews
 from mews.kube.emulated.types import strictness
 from mews.kube.emulated.types.bodies import decode as decode_body
@@ -102,7 +102,7 @@ def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
     creation.place(call.kind, body, call.namespace)
     if call.kind.plural == "bindings":
         name = metadata.get("name", "")
-        return pod_actions.bind(call.world.store, call.namespace, name, body, request, posted_to=call.kind)
+        return actions.bind(call.world.store, call.namespace, name, body, request, posted_to=call.kind)
     return reviews.review(call, body, request)
 
 
@@ -122,12 +122,12 @@ def _act(call: Call, body: Object, request: WriteRequest) -> Object:
         case "binding":
             if given != name:
                 raise BadRequestError("name in URL does not match name in Binding object")
-            return pod_actions.bind(call.world.store, call.namespace, name, body, request)
+            return actions.bind(call.world.store, call.namespace, name, body, request)
         case "eviction":
             if given != name:
                 raise BadRequestError("name in URL does not match name in Eviction object")
             options = parameters.delete_options(call.query, body.get("deleteOptions"))
-            return pod_actions.evict(call.world.store, call.namespace, name, options, request)
+            return actions.evict(call.world.store, call.namespace, name, options, request)
     raise refusals.wrong_method()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -49,7 +49,7 @@ def container_errors(
     yield from _common_errors(container, path, pod, volumes)
     name, policy = container.get("name", ""), container.get("restartPolicy")
     if initial and policy is not None and "restartPolicyRules" not in container:
-        yield from checks.option(f"{path}.restartPolicy", policy, ("Always",))
+        yield from common.option(f"{path}.restartPolicy", policy, ("Always",))
     if not initial or "restartPolicyRules" in container:
         yield from restart_errors(container, path, initial=initial)
     if name in names_before:
@@ -99,7 +99,7 @@ def ephemeral_container_errors(
 
 def _common_errors(container: Part, path: str, pod: Part, volumes: Mapping[str, Part]) -> Iterator[FieldError]:
     name, termination = container.get("name", ""), container.get("terminationMessagePolicy", "")
-    yield from checks.label(f"{path}.name", name) if name else [refusals.required(f"{path}.name")]
+    yield from common.label(f"{path}.name", name) if name else [refusals.required(f"{path}.name")]
     if not container.get("image"):
         yield refusals.required(f"{path}.image")
     if not termination:
@@ -116,7 +116,7 @@ def _common_errors(container: Part, path: str, pod: Part, volumes: Mapping[str, 
     if not policy:
         yield refusals.required(f"{path}.imagePullPolicy")
     else:
-        yield from checks.option(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
+        yield from common.option(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
     claims = [claim.get("name", "") for claim in items(pod, "resourceClaims")]
     yield from resource_errors(container.get("resources") or {}, f"{path}.resources", claims)
     yield from _resize_errors(items(container, "resizePolicy"), f"{path}.resizePolicy", pod.get("restartPolicy", ""))
@@ -216,7 +216,7 @@ def _key_errors(reference: Part, path: str) -> Iterator[FieldError]:
     if not key:
         yield refusals.required(f"{path}.key")
         return
-    yield from checks.bads(f"{path}.key", key, config_key_texts(key))
+    yield from common.bads(f"{path}.key", key, config_key_texts(key))
 
 
 def config_key_texts(key: str) -> Iterator[str]:
@@ -254,7 +254,7 @@ def _source_errors(sources: Sequence[Part], path: str) -> Iterator[FieldError]:
             wrong = list(needed(source[name], f"{here}.{name}", "name"))
             referred = source[name].get("name", "")
             masked = f"{referred[:-2]}a" if len(referred) > 1 and referred.endswith("-") else referred
-            yield from wrong or checks.bads(f"{here}.{name}.name", referred, names.subdomain_texts(masked))
+            yield from wrong or common.bads(f"{here}.{name}.name", referred, names.subdomain_texts(masked))
         if not given:
             yield refusals.bad(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(given) > 1:
@@ -293,14 +293,14 @@ def _mount_option_errors(mount: Part, path: str, here: str, container: Part) -> 
             yield refusals.bad(f"{here}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive")
         yield from descending(f"{path}.subPathExpr", expression)
     if propagation is not None:
-        yield from checks.option(f"{path}.mountPropagation", propagation, ("Bidirectional", "HostToContainer", "None"))
+        yield from common.option(f"{path}.mountPropagation", propagation, ("Bidirectional", "HostToContainer", "None"))
     if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
         text = "Bidirectional mount propagation is available only to privileged containers"
         yield refusals.forbidden_field(f"{path}.mountPropagation", text)
     recursive = mount.get("recursiveReadOnly")
     if recursive is None:
         return
-    yield from checks.option(f"{path}.recursiveReadOnly", recursive, ("Disabled", "Enabled", "IfPossible"))
+    yield from common.option(f"{path}.recursiveReadOnly", recursive, ("Disabled", "Enabled", "IfPossible"))
     if recursive in ("Enabled", "IfPossible"):
         if not mount.get("readOnly"):
             yield refusals.forbidden_field(f"{path}.recursiveReadOnly", "may only be specified when readOnly is true")
@@ -352,7 +352,7 @@ def _resize_errors(policies: Sequence[Part], path: str, restart: str) -> Iterato
             yield refusals.duplicate(f"{path}[{index}]", name)
         seen.add(name)
         for value, allowed in ((name, ("cpu", "memory")), (way, ("NotRequired", "RestartContainer"))):
-            yield from checks.option(path, value, allowed) if value else [refusals.required(path)]
+            yield from common.option(path, value, allowed) if value else [refusals.required(path)]
         if restart == "Never" and way != "NotRequired":
             yield refusals.bad(path, way, "must be 'NotRequired' when `restartPolicy` is 'Never'")
 
@@ -364,7 +364,7 @@ def _probe_errors(container: Part, path: str, grace_s: int) -> Iterator[FieldErr
             continue
         yield from _handler_errors(probe, here, grace_s)
         for number in _PROBE_NUMBERS:
-            yield from checks.not_negative(f"{here}.{number}", probe.get(number))
+            yield from common.not_negative(f"{here}.{number}", probe.get(number))
         own_grace_s = probe.get("terminationGracePeriodSeconds")
         if own_grace_s is not None and own_grace_s <= 0:
             yield refusals.bad(f"{here}.terminationGracePeriodSeconds", own_grace_s, "must be greater than 0")
@@ -402,11 +402,11 @@ def _address_errors(name: str, content: Part, path: str) -> Iterator[FieldError]
         yield from needed(content, path, "path")
     port = content.get("port", 0)
     if isinstance(port, int):
-        yield from checks.port(f"{path}.port", port)
+        yield from common.port(f"{path}.port", port)
     else:
         yield from port_name_errors(f"{path}.port", port)
     if name == "httpGet":
-        yield from checks.option(f"{path}.scheme", content.get("scheme", ""), ("HTTP", "HTTPS"))
+        yield from common.option(f"{path}.scheme", content.get("scheme", ""), ("HTTP", "HTTPS"))
         for header in items(content, "httpHeaders"):
             if not re.fullmatch("[-A-Za-z0-9]+", header.get("name", "")):
                 yield refusals.bad(f"{path}.httpHeaders", header.get("name", ""), _HEADER_TEXT)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 
@@ -24,14 +24,14 @@ def extended_claim_errors(status: Part, spec: Part) -> Iterator[FieldError]:
     containers = {
         container.get("name", ""): container
         for place in ("initContainers", "containers")
-        for container in checks.items(spec, place)
+        for container in common.items(spec, place)
     }
-    mappings = checks.items(claim, "requestMappings")
+    mappings = common.items(claim, "requestMappings")
     if not mappings:
         yield refusals.required(f"{_PATH}.requestMappings", "at least one request mapping is required")
     for index, mapping in enumerate(mappings):
         yield from _mapping_errors(mapping, f"{_PATH}.requestMappings[{index}]", containers)
-        yield from checks.label(f"{_PATH}.requestName", mapping.get("requestName", ""))
+        yield from common.label(f"{_PATH}.requestName", mapping.get("requestName", ""))
     if not claim.get("resourceClaimName"):
         yield refusals.required(f"{_PATH}.resourceClaimName")
     else:
@@ -55,11 +55,11 @@ def health_errors(statuses: Sequence[Part], path: str, *, ephemeral: bool) -> It
     """Yield the errors of the health of devices in the statuses of containers."""
     for number, status in enumerate(statuses):
         here = f"{path}[{number}].allocatedResourcesStatus"
-        resources = checks.items(status, "allocatedResourcesStatus")
+        resources = common.items(status, "allocatedResourcesStatus")
         if resources and ephemeral:
             yield refusals.forbidden_field(here, "must not be specified in container status")
             continue
         for index, resource in enumerate(resources):
-            for place, device in enumerate(checks.items(resource or {}, "resources")):
+            for place, device in enumerate(common.items(resource or {}, "resources")):
                 path_of_health = f"{here}[{index}].resources[{place}].health"
-                yield from checks.option(path_of_health, (device or {}).get("health", ""), _HEALTH)
+                yield from common.option(path_of_health, (device or {}).get("health", ""), _HEALTH)

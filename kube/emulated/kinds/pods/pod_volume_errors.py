@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
@@ -175,7 +175,7 @@ def _image_errors(source: Part, path: str) -> Iterator[FieldError]:
     if not policy:
         yield refusals.required(f"{path}.pullPolicy")
     else:
-        yield from checks.option(f"{path}.pullPolicy", policy, ("Always", "IfNotPresent", "Never"))
+        yield from common.option(f"{path}.pullPolicy", policy, ("Always", "IfNotPresent", "Never"))
 
 
 POD_SOURCES: Mapping[str, Callable[[Part, str], Iterator[FieldError]]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.api.pod_requests import HUGE_PAGES
 from mews.kube.api.quantities import milli, parse
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -39,7 +39,7 @@ _COUNTED = (
 
 def quantity_errors(name: str, amount: str, path: str) -> list[FieldError]:
     """Return what is wrong with the amount of a resource (ValidateResourceQuantityValue)."""
-    found = checks.amount_not_negative(path, amount)
+    found = common.amount_not_negative(path, amount)
     if (name in _COUNTED or is_extended(name)) and milli(amount) % 1000:
         found.append(refusals.bad(path, amount, "must be an integer"))
     return found
@@ -123,7 +123,7 @@ def _claim_errors(claims: Any, path: str, known: Collection[str]) -> Iterator[Fi
             yield refusals.duplicate(here, name)
         else:
             if request:
-                yield from checks.label(f"{here}.request", request)
+                yield from common.label(f"{here}.request", request)
             key = f"{name}/{request}" if request else name
             if key in seen or (not request and any(other.startswith(f"{name}/") for other in seen)):
                 yield refusals.duplicate(here, key)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -40,7 +40,7 @@ def container_security_errors(context: Part | None, path: str, *, host_users: bo
         yield from _id_errors(context.get(name), f"{path}.{name}")
     mount = context.get("procMount")
     if mount is not None:
-        yield from checks.option(f"{path}.procMount", mount, ("Default", "Unmasked"))
+        yield from common.option(f"{path}.procMount", mount, ("Default", "Unmasked"))
     if mount == "Unmasked" and host_users:
         yield refusals.bad(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
     yield from _seccomp_errors(context.get("seccompProfile"), f"{path}.seccompProfile")
@@ -77,7 +77,7 @@ def pod_security_errors(spec: Part, path: str) -> Iterator[FieldError]:
 
 def _choice_errors(part: Part, path: str, name: str, allowed: tuple[str, ...]) -> Iterator[FieldError]:
     if part.get(name) is not None:
-        yield from checks.option(f"{path}.{name}", part[name], allowed)
+        yield from common.option(f"{path}.{name}", part[name], allowed)
 
 
 _LINUX = "windows options cannot be set for a linux pod"
@@ -148,7 +148,7 @@ def host_process_errors(spec: Part, path: str) -> Iterator[FieldError]:
 
 
 def _host_process(holder: Part) -> bool | None:
-    options = checks.part_of(checks.part_of(holder, "securityContext"), "windowsOptions")
+    options = common.part_of(common.part_of(holder, "securityContext"), "windowsOptions")
     found: bool | None = options.get("hostProcess")
     return found
 
@@ -178,7 +178,7 @@ def _seccomp_errors(profile: Part | None, path: str) -> Iterator[FieldError]:
     if not kind:
         yield refusals.required(f"{path}.type", "type is required when seccompProfile is set")
     else:
-        yield from checks.option(f"{path}.type", kind, _SECCOMP)
+        yield from common.option(f"{path}.type", kind, _SECCOMP)
     if kind == "Localhost" and place is None:
         yield refusals.required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
     elif kind == "Localhost":
@@ -199,7 +199,7 @@ def _app_armor_errors(profile: Part | None, path: str) -> Iterator[FieldError]:
         elif place.strip() != place:
             yield refusals.bad(here, place, "must not be padded with whitespace")
         if place is not None and len(place) > _LONGEST_PROFILE:
-            yield checks.too_long(here, _LONGEST_PROFILE)
+            yield common.too_long(here, _LONGEST_PROFILE)
     elif kind in _SECCOMP:
         if place is not None:
             yield refusals.bad(here, place, "can only be set when AppArmor type is Localhost")
@@ -219,7 +219,7 @@ def windows_errors(options: Part | None, path: str) -> Iterator[FieldError]:
     if spec == "":
         yield refusals.bad(f"{path}.gmsaCredentialSpec", spec, "gmsaCredentialSpec cannot be an empty string")
     if user is not None:
-        yield from checks.bads(f"{path}.runAsUserName", user, _user_texts(user))
+        yield from common.bads(f"{path}.runAsUserName", user, _user_texts(user))
 
 
 def _user_texts(name: str) -> Iterator[str]:

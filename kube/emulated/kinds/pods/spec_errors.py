@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.emulated.core.checks import addresses
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import addresses, common
 from mews.kube.emulated.core.checks.affinity_errors import affinity_errors, match_key_errors, selector_errors
 from mews.kube.emulated.core.checks.common import items
 from mews.kube.emulated.core.store import names, refusals
@@ -91,7 +90,7 @@ def _volume_errors(volumes: Sequence[Spec], path: str) -> tuple[list[FieldError]
     for index, volume in enumerate(volumes):
         here, name = f"{path}[{index}]", volume.get("name", "")
         wrong = [*pod_source_errors(volume, here, POD_SOURCES)]
-        wrong += checks.label(f"{here}.name", name) if name else [refusals.required(f"{here}.name")]
+        wrong += common.label(f"{here}.name", name) if name else [refusals.required(f"{here}.name")]
         if name in good:
             wrong.append(refusals.duplicate(f"{here}.name", name))
         if not wrong:
@@ -109,7 +108,7 @@ def _claim_errors(claims: Sequence[Spec], path: str) -> Iterator[FieldError]:
         elif name in seen:
             yield refusals.duplicate(f"{here}.name", name)
         else:
-            yield from checks.label(f"{here}.name", name)
+            yield from common.label(f"{here}.name", name)
             seen.add(name)
         given = [claim.get(field) for field in ("resourceClaimName", "resourceClaimTemplateName")]
         text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -165,7 +164,7 @@ def _host_network_errors(spec: Spec, path: str) -> Iterator[FieldError]:
 def _policy_errors(spec: Spec, path: str) -> Iterator[FieldError]:
     for name, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
         given = spec.get(name, "")
-        yield from checks.option(f"{path}.{name}", given, allowed) if given else [refusals.required(f"{path}.{name}")]
+        yield from common.option(f"{path}.{name}", given, allowed) if given else [refusals.required(f"{path}.{name}")]
 
 
 # Complex: upstream's order of errors, which clients see.
@@ -240,7 +239,7 @@ def _name_errors(spec: Spec, path: str) -> Iterator[FieldError]:
         yield refusals.bad(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     for name in ("hostname", "subdomain"):
         if spec.get(name):
-            yield from checks.label(f"{path}.{name}", spec[name])
+            yield from common.label(f"{path}.{name}", spec[name])
 
 
 # Complex: upstream's order of errors, which clients see.
@@ -263,7 +262,7 @@ def _late_errors(spec: Spec, path: str) -> Iterator[FieldError]:  # noqa: C901
     if system is not None and not system.get("name"):
         yield refusals.required(f"{path}.os.name")
     elif system is not None:
-        yield from checks.option(f"{path}.os", system["name"], ("linux", "windows"))
+        yield from common.option(f"{path}.os", system["name"], ("linux", "windows"))
         if system["name"] == "linux":
             yield from linux_errors(spec, path)
         elif system["name"] == "windows":
@@ -322,7 +321,7 @@ def _spread_errors(constraints: Sequence[Spec], path: str) -> Iterator[FieldErro
             yield refusals.bad(f"{here}.maxSkew", skew, "must be greater than zero")
         if not key:
             yield refusals.required(f"{here}.topologyKey", "can not be empty")
-        yield from checks.option(f"{here}.whenUnsatisfiable", way, _UNSATISFIABLE)
+        yield from common.option(f"{here}.whenUnsatisfiable", way, _UNSATISFIABLE)
         for later in constraints[index + 1 :]:
             if (later.get("topologyKey", ""), later.get("whenUnsatisfiable", "")) == (key, way):
                 shown = f"{{{key}, {way}}}"
@@ -335,6 +334,6 @@ def _spread_errors(constraints: Sequence[Spec], path: str) -> Iterator[FieldErro
             yield refusals.bad(f"{here}.minDomains", least, text)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(name) is not None:
-                yield from checks.option(f"{here}.{name}", constraint[name], ("Honor", "Ignore"))
+                yield from common.option(f"{here}.{name}", constraint[name], ("Honor", "Ignore"))
         yield from match_key_errors(constraint, here)
         yield from selector_errors(constraint.get("labelSelector") or {}, f"{here}.labelSelector")

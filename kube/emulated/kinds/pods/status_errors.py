@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import addresses
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import addresses, common
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -32,7 +31,7 @@ def _status_errors(status: Part, before: Part, spec: Part) -> Iterator[FieldErro
         yield from names.subdomain_errors("status.nominatedNodeName", nominated)
     if status.get("observedGeneration", 0) < 0:
         yield refusals.bad("status.observedGeneration", status["observedGeneration"], _NO_COUNT)
-    yield from checks.fixed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
+    yield from common.fixed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
     for name in _LISTS:
         yield from _transition_errors(items(status, name), items(before, name), name, spec)
     yield from _claim_errors(items(status, "resourceClaimStatuses"), spec)

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, labels_of
-from mews.kube.emulated.core.checks import addresses
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import addresses, common
 from mews.kube.emulated.core.checks.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
@@ -36,7 +35,7 @@ def reachable(path: str, text: str, *, from_afar: bool = False) -> list[FieldErr
         texts.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if found in ipaddress.ip_network("224.0.0.0/24" if found.version == 4 else "ff02::/16"):
         texts.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-    return checks.bads(path, text, texts)
+    return common.bads(path, text, texts)
 
 
 def _endpoints_errors(endpoints: Object) -> list[FieldError]:
@@ -60,7 +59,7 @@ def _subset_errors(subset: Part, path: str) -> Iterator[FieldError]:
 def _address_errors(address: Part, path: str) -> Iterator[FieldError]:
     yield from addresses.address(f"{path}.ip", address.get("ip", ""))
     if address.get("hostname"):
-        yield from checks.label(f"{path}.hostname", address["hostname"])
+        yield from common.label(f"{path}.hostname", address["hostname"])
     if address.get("nodeName") is not None:
         yield from names.subdomain_errors(f"{path}.nodeName", address["nodeName"])
     yield from reachable(f"{path}.ip", address.get("ip", ""))
@@ -69,10 +68,10 @@ def _address_errors(address: Part, path: str) -> Iterator[FieldError]:
 def _port_errors(port: Part, path: str, *, named: bool) -> Iterator[FieldError]:
     name = port.get("name", "")
     if name:
-        yield from checks.label(f"{path}.name", name)
+        yield from common.label(f"{path}.name", name)
     elif named:
         yield refusals.required(f"{path}.name")
-    yield from checks.port(f"{path}.port", port.get("port", 0))
+    yield from common.port(f"{path}.port", port.get("port", 0))
     yield from _protocol_errors(port, path)
 
 
@@ -80,7 +79,7 @@ def _protocol_errors(port: Part, path: str) -> Iterator[FieldError]:
     if not port.get("protocol"):
         yield refusals.required(f"{path}.protocol")
     else:
-        yield from checks.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
+        yield from common.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
     if port.get("appProtocol") is not None:
         yield from names.qualified_errors(f"{path}.appProtocol", port["appProtocol"])
 
@@ -94,22 +93,22 @@ def _slice(endpoint_slice: Object) -> Iterator[FieldError]:
     if not kind:
         yield refusals.required("addressType")
     else:
-        yield from checks.option("addressType", kind, _TYPES)
+        yield from common.option("addressType", kind, _TYPES)
     ports = items(endpoint_slice, "ports")
     if len(ports) > _MOST_PORTS:
-        yield checks.too_many("ports", len(ports), _MOST_PORTS)
+        yield common.too_many("ports", len(ports), _MOST_PORTS)
     seen: set[str] = set()
     for index, port in enumerate(ports):
         path, name = f"ports[{index}]", port.get("name", "")
         if name:
-            yield from checks.label(f"{path}.name", name)
+            yield from common.label(f"{path}.name", name)
         if name in seen:
             yield refusals.duplicate(f"{path}.name", name)
         seen.add(name)
         if "protocol" not in port:
             yield refusals.required(f"{path}.protocol")
         else:
-            yield from checks.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
+            yield from common.option(f"{path}.protocol", port["protocol"], _PROTOCOLS)
         if port.get("appProtocol") is not None:
             yield from names.qualified_errors(f"{path}.appProtocol", port["appProtocol"])
 
@@ -117,7 +116,7 @@ def _slice(endpoint_slice: Object) -> Iterator[FieldError]:
 def _slice_endpoint_errors(endpoint_slice: Object) -> Iterator[FieldError]:
     endpoints, kind = items(endpoint_slice, "endpoints"), endpoint_slice.get("addressType", "")
     if len(endpoints) > _MOST_ENDPOINTS:
-        yield checks.too_many("endpoints", len(endpoints), _MOST_ENDPOINTS)
+        yield common.too_many("endpoints", len(endpoints), _MOST_ENDPOINTS)
     for index, endpoint in enumerate(endpoints):
         yield from _endpoint_errors(endpoint, f"endpoints[{index}]", kind)
 
@@ -127,13 +126,13 @@ def _endpoint_errors(endpoint: Part, path: str, kind: str) -> Iterator[FieldErro
     if not addresses:
         yield refusals.required(f"{path}.addresses", "must contain at least 1 address")
     elif len(addresses) > _MOST_ADDRESSES:
-        yield checks.too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES)
+        yield common.too_many(f"{path}.addresses", len(addresses), _MOST_ADDRESSES)
     for index, address in enumerate(addresses):
         yield from _typed_address_errors(address, f"{path}.addresses", index, kind)
     if endpoint.get("nodeName") is not None:
         yield from names.subdomain_errors(f"{path}.nodeName", endpoint["nodeName"])
     if endpoint.get("hostname") is not None:
-        yield from checks.label(f"{path}.hostname", endpoint["hostname"])
+        yield from common.label(f"{path}.hostname", endpoint["hostname"])
     yield from _hint_errors(part_of(endpoint, "hints"), f"{path}.hints")
 
 
@@ -160,7 +159,7 @@ def _domain_errors(name: str, path: str) -> Iterator[FieldError]:
     plain = name.removesuffix(".")
     wrong = names.subdomain_texts(plain)
     if wrong:
-        yield from checks.bads(path, name if plain == name else plain, wrong)
+        yield from common.bads(path, name if plain == name else plain, wrong)
     elif "." not in plain:
         yield refusals.bad(path, name, "should be a domain with at least two segments separated by dots")
     else:
@@ -173,7 +172,7 @@ def _hint_errors(hints: Part, path: str) -> Iterator[FieldError]:
     for place in ("forZones", "forNodes"):
         given = items(hints, place)
         if len(given) > _MOST_HINTS:
-            yield checks.too_many(f"{path}.{place}", len(given), _MOST_HINTS)
+            yield common.too_many(f"{path}.{place}", len(given), _MOST_HINTS)
             return
         seen: set[str] = set()
         for index, hint in enumerate(given):
@@ -189,7 +188,7 @@ def _slice_change(new: Object, old: Object, _: str) -> list[FieldError]:
     found = [*_slice(new)]
     if new.get("endpoints") != old.get("endpoints"):
         found += _slice_endpoint_errors(new)
-    return found + checks.fixed("addressType", new.get("addressType", ""), old.get("addressType", ""))
+    return found + common.fixed("addressType", new.get("addressType", ""), old.get("addressType", ""))
 
 
 _SLICE_MADE_BY = "endpointslice.kubernetes.io/managed-by"

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, annotations_of
-from mews.kube.emulated.core.checks import addresses
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import addresses, common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.checks.common import items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, dns_1035_named
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.kinds.pods.spec_errors import port_name_errors
-from mews.kube.emulated.kinds.services import allocation as service_allocation
+from mews.kube.emulated.kinds.services import allocation
 from mews.kube.emulated.kinds.services.endpoints import reachable
 from mews.kube.emulated.kinds.services.types import OUTWARD, drop_of_type, is_checked, is_reached
 from mews.kube.emulated.packs.aggregation.conditions import service_committed
@@ -45,12 +44,12 @@ def _default(service: Object) -> None:  # noqa: C901
     if spec.get("sessionAffinity") == "None":
         spec.pop("sessionAffinityConfig", None)
     elif spec.get("sessionAffinity") == "ClientIP":
-        client = checks.part_of(checks.part_of(spec, "sessionAffinityConfig"), "clientIP")
+        client = common.part_of(common.part_of(spec, "sessionAffinityConfig"), "clientIP")
         if client.get("timeoutSeconds") is None:
             spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _AFFINITY_S}}
     if spec["type"] == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-        for ingress in items(checks.part_of(checks.part_of(service, "status"), "loadBalancer"), "ingress"):
+        for ingress in items(common.part_of(common.part_of(service, "status"), "loadBalancer"), "ingress"):
             if ingress.get("ip") and ingress.get("ipMode") is None:
                 ingress["ipMode"] = "VIP"
     for port in spec.get("ports") or ():
@@ -62,9 +61,9 @@ def _allocate(store: Store, kind: Kind, service: Object, subresource: str, dry_r
     spec = service["spec"]
     if subresource or spec["type"] == "ExternalName":
         return
-    service_allocation.begin(spec)
+    allocation.begin(spec)
     wrong = list(cluster_address_errors(spec)) or family_errors(spec)
-    if wrong := wrong or service_allocation.allocate(store, kind, service, dry_run=dry_run):
+    if wrong := wrong or allocation.allocate(store, kind, service, dry_run=dry_run):
         raise refusals.invalid(kind, service["metadata"].get("name", ""), wrong)
 
 
@@ -126,7 +125,7 @@ def _service_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:  # noqa: C
     if not kind:
         yield refusals.required("spec.type")
     else:
-        yield from checks.option("spec.type", kind, _TYPES)
+        yield from common.option("spec.type", kind, _TYPES)
     for index, port in enumerate(ports):
         if kind == "ClusterIP" and port.get("nodePort"):
             text = "may not be used when `type` is 'ClusterIP'"
@@ -167,7 +166,7 @@ def _affinity_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     if not affinity:
         yield refusals.required(path)
     else:
-        yield from checks.option(path, affinity, ("ClientIP", "None"))
+        yield from common.option(path, affinity, ("ClientIP", "None"))
     if affinity == "None" and config is not None:
         text = "must not be set when session affinity is None"
         yield refusals.forbidden_field(f"{path}Config", text)
@@ -198,12 +197,12 @@ def cluster_address_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:  # 
         yield refusals.bad(path, given, "must be empty when `clusterIP` is not specified")
     families = items(spec, "ipFamilies")
     for index, family in enumerate(families):
-        yield from checks.option(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+        yield from common.option(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
         if family in families[:index]:
             yield refusals.duplicate(f"spec.ipFamilies[{index}]", family)
     if spec.get("ipFamilyPolicy") is not None:
         allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
-        yield from checks.option("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], allowed)
+        yield from common.option("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], allowed)
     for index, address in enumerate(given or ([first] if first else [])):
         if index == 0 and address == "None":
             if len(given) > 1:
@@ -245,19 +244,19 @@ def _traffic_errors(spec: Mapping[str, Any], kind: str) -> Iterator[FieldError]:
     elif reached and not outer:
         yield refusals.required(path)
     elif reached:
-        yield from checks.option(path, outer, _TRAFFIC)
+        yield from common.option(path, outer, _TRAFFIC)
     number = spec.get("healthCheckNodePort", 0)
     if number and not (kind == "LoadBalancer" and outer == "Local"):
         text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield refusals.bad("spec.healthCheckNodePort", number, text)
     elif number:
-        yield from checks.port("spec.healthCheckNodePort", number)
+        yield from common.port("spec.healthCheckNodePort", number)
     if inner is not None:
-        yield from checks.option("spec.internalTrafficPolicy", inner, _TRAFFIC)
+        yield from common.option("spec.internalTrafficPolicy", inner, _TRAFFIC)
     elif kind in (*OUTWARD, "ClusterIP"):
         yield refusals.required("spec.internalTrafficPolicy")
     if spec.get("trafficDistribution") is not None:
-        yield from checks.option("spec.trafficDistribution", spec["trafficDistribution"], _DISTRIBUTIONS)
+        yield from common.option("spec.trafficDistribution", spec["trafficDistribution"], _DISTRIBUTIONS)
 
 
 def _port_errors(port: Mapping[str, Any], path: str, taken: set[str], *, alone: bool) -> Iterator[FieldError]:
@@ -284,7 +283,7 @@ def _name_errors(name: str, path: str, taken: set[str], *, alone: bool) -> Itera
         if not alone:
             yield refusals.required(path)
         return
-    yield from checks.label(path, name)
+    yield from common.label(path, name)
     if name in taken:
         yield refusals.duplicate(path, name)
     taken.add(name)
@@ -299,7 +298,7 @@ def _shown(protocol: str, port: int) -> dict[str, Any]:
 def _prepare_update(new: Object, old: Object) -> None:
     """What it was given stays, but for what depends on its type."""
     drop_of_type(new["spec"], old["spec"])
-    service_allocation.keep(new["spec"], old["spec"])
+    allocation.keep(new["spec"], old["spec"])
 
 
 def _change_errors(new: Object, old: Object, subresource: str) -> list[FieldError]:
@@ -319,7 +318,7 @@ def _fixed_errors(spec: Mapping[str, Any], before: Mapping[str, Any]) -> Iterato
     yield from _class_errors(spec)
     number = spec.get("healthCheckNodePort", 0)
     if is_checked(spec) and is_checked(before) and number != before.get("healthCheckNodePort", 0):
-        yield refusals.forbidden_field("spec.healthCheckNodePort", checks.IMMUTABLE)
+        yield refusals.forbidden_field("spec.healthCheckNodePort", common.IMMUTABLE)
 
 
 def _class_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -331,7 +330,7 @@ def _class_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _status_errors(new: Object, _: Object) -> list[FieldError]:
-    balancer = checks.part_of(checks.part_of(new, "status"), "loadBalancer")
+    balancer = common.part_of(common.part_of(new, "status"), "loadBalancer")
     return list(_ingress_errors(items(balancer, "ingress"), new["spec"].get("type", "")))
 
 
@@ -350,7 +349,7 @@ def _ingress_errors(given: Sequence[Any], kind: str) -> Iterator[FieldError]:
         elif mode is not None and not address:
             yield refusals.forbidden_field(f"{here}.ipMode", "may not be specified when `ip` is not set")
         elif mode is not None:
-            yield from checks.option(f"{here}.ipMode", mode, ("Proxy", "VIP"))
+            yield from common.option(f"{here}.ipMode", mode, ("Proxy", "VIP"))
         if host:
             yield from names.subdomain_errors(f"{here}.hostname", host)
             if addresses.is_address(host):

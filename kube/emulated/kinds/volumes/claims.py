@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, clone
 from mews.kube.api.quantities import canonical, milli, parse, whole
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
@@ -49,7 +49,7 @@ def claim_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
     if spec.get("storageClassName"):
         yield from names.subdomain_errors(f"{path}.storageClassName", spec["storageClassName"])
     if spec.get("volumeMode") is not None:
-        yield from checks.option(f"{path}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
+        yield from common.option(f"{path}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
     yield from _origin_errors(spec, path)
     if spec.get("volumeAttributesClassName"):
         yield from names.subdomain_errors(f"{path}.volumeAttributesClassName", spec["volumeAttributesClassName"])
@@ -80,7 +80,7 @@ def _reference_errors(reference: Part, path: str) -> Iterator[FieldError]:
     if group:
         yield from names.subdomain_errors(f"{path}.apiGroup", group)
     if reference.get("namespace"):
-        yield from checks.label(f"{path}.namespace", reference["namespace"])
+        yield from common.label(f"{path}.namespace", reference["namespace"])
 
 
 def _default_claim(claim: Object) -> None:
@@ -128,7 +128,7 @@ def _compare_claim(new: Object, old: Object) -> Iterator[FieldError]:
     if was_noted is not None and class_before is None and given == was_noted and noted in (None, was_noted):
         fixed.pop("storageClassName")
     else:
-        yield from checks.fixed(f"metadata.annotations.{_CLASS_ANNOTATION}", noted or "", was_noted or "")
+        yield from common.fixed(f"metadata.annotations.{_CLASS_ANNOTATION}", noted or "", was_noted or "")
         if given is not None and class_before is None and was_noted in (None, given):
             fixed.pop("storageClassName")
     asked, had = (
@@ -145,7 +145,7 @@ def _compare_claim(new: Object, old: Object) -> Iterator[FieldError]:
     if parse(asked) < parse(had) and parse(asked) <= parse(capacity):
         text = "field can not be less than status.capacity"
         yield refusals.forbidden_field("spec.resources.requests.storage", text)
-    yield from checks.fixed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+    yield from common.fixed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
     name = "volumeAttributesClassName"
     now, applied = new["spec"].get(name), part_of(old, "status").get("currentVolumeAttributesClassName")
     if now != old["spec"].get(name) and applied is not None and not now:
@@ -188,10 +188,10 @@ def _compare_volume(new: Object, old: Object) -> list[FieldError]:
         changed = internal_kinds.difference(before, after, "core.PersistentVolumeSource")
         text = f"spec.persistentvolumesource is immutable after creation\n{changed}"
         found.append(refusals.forbidden_field("spec.persistentvolumesource", text))
-    found += checks.fixed("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
+    found += common.fixed("volumeMode", after.get("volumeMode"), before.get("volumeMode"))
     affinity, former = after.get("nodeAffinity"), before.get("nodeAffinity")
     if former is not None and not _is_same_affinity(affinity, former):
-        text = f"{checks.IMMUTABLE}, except for updating from beta label to GA"
+        text = f"{common.IMMUTABLE}, except for updating from beta label to GA"
         found.append(refusals.bad("nodeAffinity", affinity, text))
     name = "volumeAttributesClassName"
     if before.get(name) is not None and after.get(name) is None:
@@ -244,7 +244,7 @@ def _written_status_errors(status: Part) -> Iterator[FieldError]:
     path = "status.allocatedResources"
     for name, amount in part_of(status, "allocatedResources").items():
         wrong = _key_errors(path, name) or _basic_errors(f"{path}[{name}]", amount)
-        yield from wrong or checks.amount_not_negative(f"{path}[{name}]", amount)
+        yield from wrong or common.amount_not_negative(f"{path}[{name}]", amount)
 
 
 def _basic_errors(path: str, amount: str) -> list[FieldError]:

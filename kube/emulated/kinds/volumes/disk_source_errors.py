@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.common import Part
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -41,9 +41,9 @@ def _persistent_cinder_errors(source: Part, path: str) -> Iterator[FieldError]:
 
 def _persistent_storage_os_errors(source: Part, path: str) -> Iterator[FieldError]:
     name, space = source.get("volumeName", ""), source.get("volumeNamespace", "")
-    yield from checks.label(f"{path}.volumeName", name) if name else [refusals.required(f"{path}.volumeName")]
+    yield from common.label(f"{path}.volumeName", name) if name else [refusals.required(f"{path}.volumeName")]
     if space:
-        yield from checks.label(f"{path}.volumeNamespace", space)
+        yield from common.label(f"{path}.volumeNamespace", space)
     yield from _secret_errors(source, path, "name", "namespace")
 
 

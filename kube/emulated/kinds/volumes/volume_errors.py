@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mews.kube.api.quantities import parse
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import node_selector_errors
 from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
@@ -154,9 +154,9 @@ def _azure_disk_errors(source: Part, path: str) -> Iterator[FieldError]:
     yield from needed(source, path, "diskName", "diskURI")
     place, kind = source.get("diskURI", ""), source.get("kind")
     if "cachingMode" in source:
-        yield from checks.option(f"{path}.cachingMode", source["cachingMode"], ("None", "ReadOnly", "ReadWrite"))
+        yield from common.option(f"{path}.cachingMode", source["cachingMode"], ("None", "ReadOnly", "ReadWrite"))
     if kind is not None:
-        yield from checks.option(f"{path}.kind", kind, ("Dedicated", "Managed", "Shared"))
+        yield from common.option(f"{path}.kind", kind, ("Dedicated", "Managed", "Shared"))
     if kind == "Managed" and not place.startswith("/subscriptions/"):
         yield refusals.unsupported(f"{path}.diskURI", place, (_DISK_BY_SUBSCRIPTION,))
     if kind is not None and kind != "Managed" and not place.startswith("https://"):
@@ -166,7 +166,7 @@ def _azure_disk_errors(source: Part, path: str) -> Iterator[FieldError]:
 def _storage_os_errors(source: Part, path: str) -> Iterator[FieldError]:
     for name in ("volumeName", "volumeNamespace"):
         if source.get(name):
-            yield from checks.label(f"{path}.{name}", source[name])
+            yield from common.label(f"{path}.{name}", source[name])
         elif name == "volumeName":
             yield refusals.required(f"{path}.{name}")
     reference = source.get("secretRef")
@@ -179,9 +179,9 @@ def _storage_os_errors(source: Part, path: str) -> Iterator[FieldError]:
 def driver_name_errors(name: str, path: str) -> list[FieldError]:
     """Return the name of a CSI driver (ValidateCSIDriverName)."""
     found = [refusals.required(path)] if not name else []
-    found += [checks.too_long(path, 63)] if len(name) > 63 else []
+    found += [common.too_long(path, 63)] if len(name) > 63 else []
     texts = [text.partition(": ")[2] for text in (error.text for error in names.subdomain_errors(path, name.lower()))]
-    return found + checks.bads(path, name, texts)
+    return found + common.bads(path, name, texts)
 
 
 def _csi_volume_errors(source: Part, path: str) -> Iterator[FieldError]:
@@ -213,7 +213,7 @@ def _csi_persistent_errors(source: Part, path: str) -> Iterator[FieldError]:
             elif field == "name":
                 yield from names.subdomain_errors(f"{path}.{name}.{field}", value)
             else:
-                yield from checks.label(f"{path}.{name}.{field}", value)
+                yield from common.label(f"{path}.{name}.{field}", value)
 
 
 def _local_errors(source: Part, path: str) -> Iterator[FieldError]:
@@ -363,7 +363,7 @@ def _reclaim_errors(spec: Part, path: str, *, inline: bool) -> Iterator[FieldErr
     if policy and inline and policy != "Retain":
         yield refusals.forbidden_field(here, f"may only be Retain {_INLINE}")
     elif policy and not inline:
-        yield from checks.option(here, policy, ("Delete", "Recycle", "Retain"))
+        yield from common.option(here, policy, ("Delete", "Recycle", "Retain"))
 
 
 def _affinity_errors(affinity: Part, path: str) -> Iterator[FieldError]:
@@ -386,7 +386,7 @@ def _persistent_source_errors(spec: Part, path: str) -> Iterator[FieldError]:
             yield refusals.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
     if not given:
         yield refusals.required(path, "must specify a volume type")
-    place = checks.part_of(spec, "hostPath").get("path", "")
+    place = common.part_of(spec, "hostPath").get("path", "")
     is_root = "hostPath" in spec and posixpath.normpath(place or ".") == "/"
     if is_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         text = "may not be 'recycle' for a hostPath mount of '/'"
@@ -403,7 +403,7 @@ def _class_errors(spec: Part, path: str, *, inline: bool) -> Iterator[FieldError
         text = f"may not specify volumeMode other than Filesystem {_INLINE}"
         yield refusals.forbidden_field(f"{path}.volumeMode", text)
     elif mode is not None and not inline:
-        yield from checks.option(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
+        yield from common.option(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
     attributes = spec.get("volumeAttributesClassName")
     if attributes is None:
         return

@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.kinds.pods.spec_errors import at_least_zero
@@ -56,7 +56,7 @@ def _spec_errors(spec: Mapping[str, Any], before: Mapping[str, Any] | None) -> I
     if not policy:
         yield refusals.required("spec.concurrencyPolicy")
     else:
-        yield from checks.option("spec.concurrencyPolicy", policy, _CONCURRENCY)
+        yield from common.option("spec.concurrencyPolicy", policy, _CONCURRENCY)
     yield from job_template_errors(spec.get("jobTemplate") or {}, "spec.jobTemplate")
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from at_least_zero(f"spec.{name}", spec.get(name))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.selectors import match_expressions
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -133,9 +133,9 @@ def job_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
         yield from at_least_zero(f"{path}.{name}", spec.get(name))
     manager = spec.get("managedBy")
     if manager is not None:
-        yield from checks.domain_path(f"{path}.managedBy", manager)
+        yield from common.domain_path(f"{path}.managedBy", manager)
         if len(manager.encode()) > _MANAGER:
-            yield checks.too_long(f"{path}.managedBy", _MANAGER)
+            yield common.too_long(f"{path}.managedBy", _MANAGER)
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield refusals.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     yield from _mode_errors(spec, path)
@@ -146,7 +146,7 @@ def job_spec_errors(spec: Part, path: str) -> Iterator[FieldError]:
     replacement = spec.get("podReplacementPolicy")
     if replacement is not None:
         allowed = _REPLACEMENTS[:1] if spec.get("podFailurePolicy") is not None else _REPLACEMENTS
-        yield from checks.option(f"{path}.podReplacementPolicy", replacement, allowed)
+        yield from common.option(f"{path}.podReplacementPolicy", replacement, allowed)
     yield from template_errors(spec.get("template") or {}, f"{path}.template", FOR_JOBS)
     yield from _restart_errors(spec, f"{path}.template.spec.restartPolicy")
 
@@ -164,7 +164,7 @@ def _restart_errors(spec: Part, path: str) -> Iterator[FieldError]:
 def _mode_errors(spec: Part, path: str) -> Iterator[FieldError]:
     mode = spec.get("completionMode")
     if mode is not None:
-        yield from checks.option(f"{path}.completionMode", mode, _MODES)
+        yield from common.option(f"{path}.completionMode", mode, _MODES)
     if mode == "Indexed":
         yield from _indexed_errors(spec, path)
     elif mode in (None, "NonIndexed"):
@@ -199,12 +199,12 @@ def _indexed_errors(spec: Part, path: str) -> Iterator[FieldError]:
 
 
 def _failure_policy_errors(spec: Part, path: str) -> Iterator[FieldError]:
-    rules = checks.items(spec["podFailurePolicy"], "rules")
+    rules = common.items(spec["podFailurePolicy"], "rules")
     if len(rules) > _RULES:
-        yield checks.too_many(f"{path}.rules", len(rules), _RULES)
+        yield common.too_many(f"{path}.rules", len(rules), _RULES)
     pod = (spec.get("template") or {}).get("spec") or {}
     containers = [
-        container.get("name", "") for kind in ("containers", "initContainers") for container in checks.items(pod, kind)
+        container.get("name", "") for kind in ("containers", "initContainers") for container in common.items(pod, kind)
     ]
     for index, rule in enumerate(rules):
         yield from _failure_rule_errors(spec, rule or {}, f"{path}.rules[{index}]", containers)
@@ -217,8 +217,8 @@ def _failure_rule_errors(spec: Part, rule: Part, path: str, containers: Sequence
     elif action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
         yield refusals.bad(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
     else:
-        yield from checks.option(f"{path}.action", action, _ACTIONS)
-    codes, conditions = rule.get("onExitCodes"), checks.items(rule, "onPodConditions")
+        yield from common.option(f"{path}.action", action, _ACTIONS)
+    codes, conditions = rule.get("onExitCodes"), common.items(rule, "onPodConditions")
     if codes is not None:
         yield from _exit_code_errors(codes, f"{path}.onExitCodes", containers)
     yield from _pattern_errors(conditions, f"{path}.onPodConditions")
@@ -236,14 +236,14 @@ def _valid(options: Sequence[str]) -> str:
 
 def _pattern_errors(conditions: Sequence[Part], path: str) -> Iterator[FieldError]:
     if len(conditions) > _RULES:
-        yield checks.too_many(path, len(conditions), _RULES)
+        yield common.too_many(path, len(conditions), _RULES)
     for index, pattern in enumerate(conditions):
         here, status = f"{path}[{index}]", (pattern or {}).get("status", "")
         yield from names.qualified_errors(f"{here}.type", (pattern or {}).get("type", ""))
         if not status:
             yield refusals.required(f"{here}.status", _valid(_STATUSES))
         else:
-            yield from checks.option(f"{here}.status", status, _STATUSES)
+            yield from common.option(f"{here}.status", status, _STATUSES)
 
 
 def _exit_code_errors(codes: Part, path: str, containers: Sequence[str]) -> Iterator[FieldError]:
@@ -251,7 +251,7 @@ def _exit_code_errors(codes: Part, path: str, containers: Sequence[str]) -> Iter
     if not operator:
         yield refusals.required(f"{path}.operator", _valid(_OPERATORS))
     else:
-        yield from checks.option(f"{path}.operator", operator, _OPERATORS)
+        yield from common.option(f"{path}.operator", operator, _OPERATORS)
     if name is not None and name not in containers:
         text = "must be one of the container or initContainer names in the pod template"
         yield refusals.bad(f"{path}.containerName", name, text)
@@ -260,7 +260,7 @@ def _exit_code_errors(codes: Part, path: str, containers: Sequence[str]) -> Iter
         yield refusals.bad(here, values, "at least one value is required")
         return
     if len(values) > _EXIT_CODES:
-        yield checks.too_many(here, len(values), _EXIT_CODES)
+        yield common.too_many(here, len(values), _EXIT_CODES)
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             yield refusals.bad(f"{here}[{index}]", value, "must not be 0 for the In operator")
@@ -272,7 +272,7 @@ def _exit_code_errors(codes: Part, path: str, containers: Sequence[str]) -> Iter
 
 def _success_policy_errors(spec: Part, path: str) -> Iterator[FieldError]:
     policy = spec["successPolicy"]
-    rules = checks.items(policy, "rules")
+    rules = common.items(policy, "rules")
     if not is_indexed(spec):
         shown = [
             {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
@@ -285,7 +285,7 @@ def _success_policy_errors(spec: Part, path: str) -> Iterator[FieldError]:
         text = "at least one rules must be specified when the successPolicy is specified"
         yield refusals.required(f"{path}.rules", text)
     if len(rules) > _RULES:
-        yield checks.too_many(f"{path}.rules", len(rules), _RULES)
+        yield common.too_many(f"{path}.rules", len(rules), _RULES)
     for index, rule in enumerate(rules):
         yield from _success_rule_errors(rule or {}, spec.get("completions") or 0, f"{path}.rules[{index}]")
 
@@ -296,7 +296,7 @@ def _success_rule_errors(rule: Part, completions: int, path: str) -> Iterator[Fi
         yield refusals.required(path, "at least one of succeededCount or succeededIndexes must be specified")
     if indexes is not None:
         if len(indexes.encode()) > _INDEXES:
-            yield checks.too_long(f"{path}.succeededIndexes", _INDEXES)
+            yield common.too_long(f"{path}.succeededIndexes", _INDEXES)
         try:
             total = total_of(indexes, completions)
         except IndexListError as error:
@@ -318,20 +318,20 @@ def _fixed_errors(spec: Part, old: Object) -> Iterator[FieldError]:
     before = old["spec"]
     completions = spec.get("completions")
     if not is_indexed(spec):
-        yield from checks.fixed("spec.completions", completions, before.get("completions"))
+        yield from common.fixed("spec.completions", completions, before.get("completions"))
     elif completions not in (None, before.get("completions"), spec.get("parallelism")):
         yield refusals.bad("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
     selectors = [None if part.get("selector") is None else shown_selector(part["selector"]) for part in (spec, before)]
-    yield from checks.fixed("spec.selector", selectors[0], selectors[1])
+    yield from common.fixed("spec.selector", selectors[0], selectors[1])
     template, former = spec.get("template") or {}, before.get("template") or {}
     if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
         former = _with_directives_of(template, former)
     if _plain(template) != _plain(former):
         shown = internal_kinds.internal(template, "core.PodTemplateSpec")
-        yield refusals.bad("spec.template", shown, checks.IMMUTABLE)
+        yield refusals.bad("spec.template", shown, common.IMMUTABLE)
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         if _plain(spec.get(name)) != _plain(before.get(name)):
-            yield refusals.bad(f"spec.{name}", spec.get(name), checks.IMMUTABLE)
+            yield refusals.bad(f"spec.{name}", spec.get(name), common.IMMUTABLE)
 
 
 def _with_directives_of(template: Part, former: Part) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 
@@ -38,7 +38,7 @@ def _count_errors(new: Object, form: str) -> list[FieldError]:
     counts, bounded, more_than_ready = _COUNTS[form]
     status, found = new.get("status") or {}, list[FieldError]()
     for name in counts:
-        found += checks.not_negative(f"status.{name}", status.get(name))
+        found += common.not_negative(f"status.{name}", status.get(name))
     for name in bounded:
         if status.get(name, 0) > status.get("replicas", 0):
             found.append(refusals.bad(f"status.{name}", status.get(name, 0), _MORE_THAN_ALL))
@@ -75,7 +75,7 @@ def daemon_set_status_errors(new: Object, old: Object) -> list[FieldError]:
     """Return what is wrong with a DaemonSet's."""
     status, found = new.get("status") or {}, list[FieldError]()
     for name in _DAEMONS:
-        found += checks.not_negative(f"status.{name}", status.get(name))
+        found += common.not_negative(f"status.{name}", status.get(name))
     return [*found, *_collision_errors(new, old)]
 
 
@@ -88,4 +88,4 @@ def policy_status_errors(new: Object, _: Object) -> list[FieldError]:
             found.append(refusals.required(f"{path}.warning"))
         if not (warning or {}).get("fieldRef", "").strip():
             found.append(refusals.required(f"{path}.fieldRef"))
-    return [*found, *checks.conditions("status.conditions", status.get("conditions") or ())]
+    return [*found, *common.conditions("status.conditions", status.get("conditions") or ())]

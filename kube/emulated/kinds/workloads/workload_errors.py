@@ -8,7 +8,7 @@ from typing import Any
 
 from mews.kube.api.objects import Object, annotations_of, labels_of
 from mews.kube.api.selectors import match_expressions
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.common import items
 from mews.kube.emulated.core.store import refusals
@@ -93,7 +93,7 @@ def _daemon_strategy_errors(strategy: Mapping[str, Any], path: str) -> Iterator[
         yield refusals.required(path)
         return
     paths = (f"{path}.maxUnavailable", f"{path}.maxSurge")
-    for check in (checks.percent_or_count, checks.at_most_everything):
+    for check in (common.percent_or_count, common.at_most_everything):
         for here, number in zip(paths, numbers, strict=True):
             yield from check(here, number)
     unavailable, surge = (_amount(number) != 0 for number in numbers)
@@ -127,14 +127,14 @@ def _stateful_errors(spec: Mapping[str, Any], claims: Sequence[Any], service: st
     retention = spec.get("persistentVolumeClaimRetentionPolicy")
     for name in ("whenDeleted", "whenScaled") if retention is not None else ():
         path = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
-        yield from checks.option(path, (retention or {}).get(name, "Retain"), ("Retain", "Delete"))
+        yield from common.option(path, (retention or {}).get(name, "Retain"), ("Retain", "Delete"))
     for index, claim in enumerate(claims):
         yield from claim_spec_errors((claim or {}).get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     yield from at_least_zero("spec.replicas", spec.get("replicas"))
     yield from at_least_zero("spec.minReadySeconds", spec.get("minReadySeconds"))
     yield from at_least_zero("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
     if service:
-        yield from checks.label("spec.serviceName", service)
+        yield from common.label("spec.serviceName", service)
     selector = spec.get("selector")
     wrong = list(selector_errors(selector or {}, "spec.selector"))
     selects_all = selector is not None and not any(selector.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.core.checks.common import Part, items
@@ -67,7 +67,7 @@ def _binding_errors(binding: Object, kinds: tuple[str, ...]) -> list[FieldError]
     if not role.get("name"):
         found.append(refusals.required("roleRef.name"))
     else:
-        found += checks.path_segment("roleRef.name", role["name"])
+        found += common.path_segment("roleRef.name", role["name"])
     for index, subject in enumerate(items(binding, "subjects")):
         found += _subject_errors(subject, f"subjects[{index}]", namespaced="Role" in kinds)
     return found
@@ -80,7 +80,7 @@ def _subject_errors(subject: Part, path: str, *, namespaced: bool) -> Iterator[F
     if kind not in _SUBJECTS:
         yield refusals.unsupported(f"{path}.kind", kind, _SUBJECTS)
     elif kind != "ServiceAccount":
-        yield from checks.option(f"{path}.apiGroup", group, (_GROUP,))
+        yield from common.option(f"{path}.apiGroup", group, (_GROUP,))
     else:
         if name:
             yield from names.subdomain_errors(f"{path}.name", name)

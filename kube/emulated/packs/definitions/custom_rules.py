@@ -13,7 +13,7 @@ from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.metadata_errors import CUSTOM
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.packs.definitions import cleanup as crd_cleanup
+from mews.kube.emulated.packs.definitions import cleanup
 from mews.kube.emulated.types.custom import cel_rules, embedded, trees
 from mews.kube.emulated.types.custom.values import UNRELATED, value_errors
 
@@ -41,7 +41,7 @@ def custom_rules(kind: Kind) -> Rules:  # noqa: C901
 
     def after_commit(store: Store, _old: Object | None, new: Object | None) -> None:
         if new is None:  # the definition may have waited for it
-            crd_cleanup.finish(store, definition, kind)
+            cleanup.finish(store, definition, kind)
 
     if schema is None:
         return Rules(warn=_finalizer_warnings, after_commit=after_commit, metadata=CUSTOM)

@@ -12,8 +12,7 @@ from mews.kube.emulated.core.store.kinds import Column, Kind, Subresource
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, subdomain_named
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.users import User
-from mews.kube.emulated.packs.definitions import cleanup as crd_cleanup
-from mews.kube.emulated.packs.definitions import names as crd_names
+from mews.kube.emulated.packs.definitions import cleanup, names
 from mews.kube.emulated.packs.definitions import versions as crd_versions
 from mews.kube.emulated.packs.definitions.definition_errors import definition_errors, name_errors
 from mews.kube.emulated.types.custom import formats, internal
@@ -85,10 +84,10 @@ def _unknown_formats(crd: Object) -> list[str]:
 
 def kinds_of(store: Store, crd: Mapping[str, Any]) -> Iterator[Kind]:
     """Yield the kinds that a definition serves, one per served version."""
-    if not crd_names.is_established(crd):
+    if not names.is_established(crd):
         return
     spec = crd["spec"]
-    given = crd_names.accepted_of(crd)
+    given = names.accepted_of(crd)
     for version in spec["versions"]:
         if not version.get("served"):
             continue
@@ -159,21 +158,21 @@ def _after_commit(store: Store, old: Object | None, new: Object | None) -> None:
     """Names that are free are taken with the commit, and the kind is established with them."""
     _serve(store, old, new)
     if new is not None and is_deleting(new) and (old is None or not is_deleting(old)):
-        crd_cleanup.begin(store, new, next(kinds_of(store, new), None))
+        cleanup.begin(store, new, next(kinds_of(store, new), None))
         return
     kind = store.kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     if kind is None:
         return
-    if new is not None and _names(new) != crd_names.accepted_of(new):
-        crd_names.settle(store, kind, new)
-    elif (gone := new or old) is not None and (new is None or _names(new) != crd_names.accepted_of(old or new)):
-        for other in crd_names.others(store, kind, gone):  # a name may have become free
-            if _names(other) != crd_names.accepted_of(other):
-                crd_names.settle(store, kind, other)
+    if new is not None and _names(new) != names.accepted_of(new):
+        names.settle(store, kind, new)
+    elif (gone := new or old) is not None and (new is None or _names(new) != names.accepted_of(old or new)):
+        for other in names.others(store, kind, gone):  # a name may have become free
+            if _names(other) != names.accepted_of(other):
+                names.settle(store, kind, other)
 
 
 def _names(crd: Object) -> Mapping[str, Any]:
-    return crd_names.named(crd["spec"]["names"])
+    return names.named(crd["spec"]["names"])
 
 
 def _serve(store: Store, old: Object | None, new: Object | None) -> None:
@@ -190,7 +189,7 @@ def _serve(store: Store, old: Object | None, new: Object | None) -> None:
 
 
 def _accepts(crd: Object) -> tuple[bool, Any]:
-    return crd_names.is_established(crd), crd_names.accepted_of(crd)
+    return names.is_established(crd), names.accepted_of(crd)
 
 
 def named_by_plural_and_group(crd: Object, text: str, prefix: bool) -> list[str]:
@@ -207,7 +206,7 @@ RULES = Rules(
     validate_update=_validate_update,
     warn=_warnings,
     prepare_update=_prepare_update,
-    mark_deleted=crd_cleanup.mark,
+    mark_deleted=cleanup.mark,
     after_commit=_after_commit,
     metadata=MetadataChecks(name_texts=named_by_plural_and_group),
 )

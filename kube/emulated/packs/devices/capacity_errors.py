@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.quantities import parse, total_text
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 
@@ -19,7 +19,7 @@ def capacity_errors(capacity: Part, path: str, *, shared: bool) -> Iterator[Fiel
     policy, path = capacity.get("requestPolicy"), f"{path}.requestPolicy"
     if policy is None:
         return
-    values, span, default = checks.items(policy, "validValues"), policy.get("validRange"), policy.get("default")
+    values, span, default = common.items(policy, "validValues"), policy.get("validRange"), policy.get("default")
     if not shared:
         yield refusals.forbidden_field(path, "allowMultipleAllocations must be true")
     elif values and span is not None:
@@ -41,7 +41,7 @@ def _values_errors(values: Sequence[Any], default: Any, whole: Any, path: str) -
         if numbers[index - 1] > numbers[index]:
             yield refusals.bad(f"{path}[{index}]", values[index], "values must be sorted in ascending order")
     if len(values) > _MOST_VALUES:  # then none is looked at
-        yield checks.too_many(path, len(values), _MOST_VALUES)
+        yield common.too_many(path, len(values), _MOST_VALUES)
         numbers = []
     for index, number in enumerate(numbers):
         if number > parse(whole):

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import addresses
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import addresses, common
 from mews.kube.emulated.core.checks.affinity_errors import node_selector_errors
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -50,14 +49,14 @@ def drop_deallocated(new: Object, old: Object) -> None:
     gone = set(_allocated(old.get("status") or {})) - set(_allocated(status))
     if not gone or "devices" not in status:
         return
-    left = [device for device in checks.items(status, "devices") if _shared_id(device) not in gone]
+    left = [device for device in common.items(status, "devices") if _shared_id(device) not in gone]
     status = {name: value for name, value in status.items() if name != "devices"}
     new["status"] = {**status, "devices": left} if left else status
 
 
 def _allocated(status: Part) -> Iterator[tuple[Any, ...]]:
-    allocation = checks.part_of(status, "allocation")
-    return map(_shared_id, checks.items(checks.part_of(allocation, "devices"), "results"))
+    allocation = common.part_of(status, "allocation")
+    return map(_shared_id, common.items(common.part_of(allocation, "devices"), "results"))
 
 
 def _shared_id(device: Part | None) -> tuple[Any, ...]:
@@ -66,12 +65,12 @@ def _shared_id(device: Part | None) -> tuple[Any, ...]:
 
 def _status_errors(new: Object, old: Object) -> Iterator[FieldError]:
     status, before = new.get("status") or {}, old.get("status") or {}
-    known = request_names(checks.part_of(new["spec"], "devices"))
-    users, devices = checks.items(status, "reservedFor"), checks.items(status, "devices")
+    known = request_names(common.part_of(new["spec"], "devices"))
+    users, devices = common.items(status, "reservedFor"), common.items(status, "devices")
     allocation, former = status.get("allocation"), before.get("allocation")
     yield from each(users, "status.reservedFor", _user_errors, _MOST_USERS)
     yield from repeated(users, "status.reservedFor", "uid")
-    allocated = [_shared_id(result) for result in checks.items(checks.part_of(allocation or {}, "devices"), "results")]
+    allocated = [_shared_id(result) for result in common.items(common.part_of(allocation or {}, "devices"), "results")]
     yield from each(devices, "status.devices", lambda device, path: _device_errors(device, path, allocated))
     for index, device in enumerate(devices):
         if _shared_id(device) in [_shared_id(other) for other in devices[:index]]:
@@ -80,12 +79,12 @@ def _status_errors(new: Object, old: Object) -> Iterator[FieldError]:
         text = "may not be specified when `allocated` is not set"
         yield refusals.forbidden_field("status.reservedFor", text)
     elif new["metadata"].get("deletionTimestamp") and any(
-        user not in checks.items(before, "reservedFor") for user in users
+        user not in common.items(before, "reservedFor") for user in users
     ):
         text = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
         yield refusals.forbidden_field("status.reservedFor", text)
     if allocation is not None and former is not None:
-        yield from checks.fixed("status.allocation", allocation, former)
+        yield from common.fixed("status.allocation", allocation, former)
     elif allocation is not None:
         yield from _allocation_errors(allocation, known)
 
@@ -106,27 +105,27 @@ def _device_errors(device: Part, path: str, allocated: Sequence[tuple[Any, ...]]
     yield from _named_errors(device, path)
     if _shared_id(device) not in allocated:
         yield refusals.bad(path, _SHOWN_ID, "must be an allocated device in the claim")
-    conditions = checks.items(device, "conditions")
+    conditions = common.items(device, "conditions")
     if len(conditions) > _MOST_CONDITIONS:
-        yield checks.too_many(f"{path}.conditions", len(conditions), _MOST_CONDITIONS)
-    yield from checks.conditions(f"{path}.conditions", [condition or {} for condition in conditions])
+        yield common.too_many(f"{path}.conditions", len(conditions), _MOST_CONDITIONS)
+    yield from common.conditions(f"{path}.conditions", [condition or {} for condition in conditions])
     if device.get("data") is not None:
         yield from raw_errors(device["data"], f"{path}.data")
-    network, here = checks.part_of(device, "networkData"), f"{path}.networkData"
+    network, here = common.part_of(device, "networkData"), f"{path}.networkData"
     if len(network.get("interfaceName", "").encode()) > _LONGEST_INTERFACE:
-        yield checks.too_long(f"{here}.interfaceName", _LONGEST_INTERFACE)
+        yield common.too_long(f"{here}.interfaceName", _LONGEST_INTERFACE)
     if len(network.get("hardwareAddress", "").encode()) > _LONGEST_HARDWARE_ADDRESS:
-        yield checks.too_long(f"{here}.hardwareAddress", _LONGEST_HARDWARE_ADDRESS)
-    given = [text or "" for text in checks.items(network, "ips")]
+        yield common.too_long(f"{here}.hardwareAddress", _LONGEST_HARDWARE_ADDRESS)
+    given = [text or "" for text in common.items(network, "ips")]
     for index, text in enumerate(given):
         yield from addresses.interface_address(f"{here}.ips[{index}]", text)
     if len(given) > _MOST_ADDRESSES:
-        yield checks.too_many(f"{here}.ips", len(given), _MOST_ADDRESSES)
+        yield common.too_many(f"{here}.ips", len(given), _MOST_ADDRESSES)
     yield from repeated(given, f"{here}.ips")
 
 
 def _allocation_errors(allocation: Part, known: RequestNames) -> Iterator[FieldError]:
-    devices, path = checks.part_of(allocation, "devices"), "status.allocation.devices"
+    devices, path = common.part_of(allocation, "devices"), "status.allocation.devices"
 
     def result(part: Part, here: str) -> Iterator[FieldError]:
         yield from request_reference_errors(part.get("request", ""), f"{here}.request", known)
@@ -137,11 +136,11 @@ def _allocation_errors(allocation: Part, known: RequestNames) -> Iterator[FieldE
         if not source:
             yield refusals.required(f"{here}.source")
         else:
-            yield from checks.option(f"{here}.source", source, _SOURCES)
-        yield from reference_errors(checks.items(part, "requests"), f"{here}.requests", known)
+            yield from common.option(f"{here}.source", source, _SOURCES)
+        yield from reference_errors(common.items(part, "requests"), f"{here}.requests", known)
         yield from configuration_errors(part, here)
 
-    yield from each(checks.items(devices, "results"), f"{path}.results", result, MOST)
-    yield from each(checks.items(devices, "config"), f"{path}.config", configuration, 2 * MOST)
+    yield from each(common.items(devices, "results"), f"{path}.results", result, MOST)
+    yield from each(common.items(devices, "config"), f"{path}.config", configuration, 2 * MOST)
     if allocation.get("nodeSelector") is not None:
         yield from node_selector_errors(allocation["nodeSelector"], "status.allocation.nodeSelector")

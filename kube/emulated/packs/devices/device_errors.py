@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Any
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.kinds.volumes.volume_errors import driver_name_errors
@@ -33,7 +33,7 @@ _IDENTIFIER_TEXT = (
 
 def label_errors(path: str, text: str) -> list[FieldError]:
     """Return a name that must be an RFC 1123 label."""
-    return checks.bads(path, text, names.label_texts(text))
+    return common.bads(path, text, names.label_texts(text))
 
 
 def each(items: Sequence[Any], path: str, check: Callable[[Any, str], Iterable[FieldError]], most: int = -1) -> Any:
@@ -42,7 +42,7 @@ def each(items: Sequence[Any], path: str, check: Callable[[Any, str], Iterable[F
     for index, item in enumerate(items):
         yield from check({} if item is None else item, f"{path}[{index}]")
     if 0 <= most < len(items):
-        yield checks.too_many(path, len(items), most)
+        yield common.too_many(path, len(items), most)
 
 
 def repeated(items: Sequence[Any], path: str, key: str = "") -> Iterator[FieldError]:
@@ -59,33 +59,33 @@ def request_names(devices: Part) -> dict[str, Collection[str]]:
     """Return the names of a claim's requests, each with those of its alternatives."""
     return {
         (request or {}).get("name", ""): [
-            (other or {}).get("name", "") for other in checks.items(request or {}, "firstAvailable")
+            (other or {}).get("name", "") for other in common.items(request or {}, "firstAvailable")
         ]
-        for request in checks.items(devices, "requests")
+        for request in common.items(devices, "requests")
     }
 
 
 def claim_spec_errors(spec: Part, path: str, *, shares: bool, stored: bool = False) -> Iterator[FieldError]:
     """Yield the spec of a ResourceClaim; ``stored``: what was taken before is not measured again; ``shares`` as in
     ``selector_errors``."""
-    devices, here = checks.part_of(spec, "devices"), f"{path}.devices"
+    devices, here = common.part_of(spec, "devices"), f"{path}.devices"
     known = request_names(devices)
-    requests = checks.items(devices, "requests")
+    requests = common.items(devices, "requests")
     yield from each(requests, f"{here}.requests", partial(_request_errors, shares=shares), MOST)
     yield from repeated(requests, f"{here}.requests", "name")
-    constraints = checks.items(devices, "constraints")
+    constraints = common.items(devices, "constraints")
     yield from each(constraints, f"{here}.constraints", lambda part, at: _constraint_errors(part, at, known), MOST)
 
     def configuration(part: Part, at: str) -> Iterator[FieldError]:
-        yield from reference_errors(checks.items(part, "requests"), f"{at}.requests", known)
+        yield from reference_errors(common.items(part, "requests"), f"{at}.requests", known)
         yield from configuration_errors(part, at, stored=stored)
 
-    yield from each(checks.items(devices, "config"), f"{here}.config", configuration, MOST)
+    yield from each(common.items(devices, "config"), f"{here}.config", configuration, MOST)
 
 
 def _request_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldError]:
     yield from label_errors(f"{path}.name", request.get("name", ""))
-    alternatives, exactly = checks.items(request, "firstAvailable"), request.get("exactly")
+    alternatives, exactly = common.items(request, "firstAvailable"), request.get("exactly")
     if alternatives:
         here = f"{path}.firstAvailable"
         yield from each(alternatives, here, partial(_alternative_errors, shares=shares), _MOST_ALTERNATIVES)
@@ -111,7 +111,7 @@ def _wanted_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldE
         yield refusals.required(f"{path}.deviceClassName")
     else:
         yield from names.subdomain_errors(f"{path}.deviceClassName", name)
-    yield from selectors_errors(checks.items(request, "selectors"), f"{path}.selectors", shares=shares)
+    yield from selectors_errors(common.items(request, "selectors"), f"{path}.selectors", shares=shares)
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count != 0:
         yield refusals.bad(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
@@ -119,7 +119,7 @@ def _wanted_errors(request: Part, path: str, *, shares: bool) -> Iterator[FieldE
         yield refusals.bad(f"{path}.count", count, "must be greater than zero")
     elif mode not in _MODES:
         yield refusals.unsupported(f"{path}.allocationMode", mode, _MODES)
-    yield from each(checks.items(request, "tolerations"), f"{path}.tolerations", _toleration_errors)
+    yield from each(common.items(request, "tolerations"), f"{path}.tolerations", _toleration_errors)
 
 
 def _toleration_errors(toleration: Part, path: str) -> Iterator[FieldError]:
@@ -130,7 +130,7 @@ def _toleration_errors(toleration: Part, path: str) -> Iterator[FieldError]:
     if operator == "Exists" and value:
         yield refusals.bad(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
-        yield from checks.bads(f"{path}.value", value, names.label_value_texts(value))
+        yield from common.bads(f"{path}.value", value, names.label_value_texts(value))
     elif not operator:
         yield refusals.required(f"{path}.operator")
     elif operator != "Exists":
@@ -145,7 +145,7 @@ def selectors_errors(selectors: Sequence[Part], path: str, *, shares: bool) -> I
 
 
 def _constraint_errors(constraint: Part, path: str, known: RequestNames) -> Iterator[FieldError]:
-    yield from reference_errors(checks.items(constraint, "requests"), f"{path}.requests", known)
+    yield from reference_errors(common.items(constraint, "requests"), f"{path}.requests", known)
     attribute, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
     if attribute is not None:
         yield from _full_name_errors(attribute, f"{path}.matchAttribute")
@@ -160,7 +160,7 @@ def reference_errors(given: Sequence[str], path: str, known: RequestNames) -> It
     for index, name in enumerate(given):
         yield from request_reference_errors(name or "", f"{path}[{index}]", known)
     if len(given) > MOST:
-        yield checks.too_many(path, len(given), MOST)
+        yield common.too_many(path, len(given), MOST)
     yield from repeated([name or "" for name in given], path)
 
 
@@ -191,7 +191,7 @@ def raw_errors(value: Any, path: str, *, stored: bool = False) -> Iterator[Field
     if value is None:
         yield refusals.required(path)
     elif not stored and len(refusals.shown(value).encode()) > LONGEST_DATA:
-        yield checks.too_long(path, LONGEST_DATA)
+        yield common.too_long(path, LONGEST_DATA)
     elif not isinstance(value, Mapping):
         yield refusals.bad(path, "<value omitted>", "must be a valid JSON object")
 
@@ -222,7 +222,7 @@ def _full_name_errors(name: str, path: str) -> Iterator[FieldError]:
 
 def _identifier_errors(text: str, path: str) -> Iterator[FieldError]:
     if len(text.encode()) > _LONGEST_IDENTIFIER:
-        yield checks.too_long(path, _LONGEST_IDENTIFIER)
+        yield common.too_long(path, _LONGEST_IDENTIFIER)
     if not re.fullmatch(_IDENTIFIER, text):
         yield refusals.bad(path, text, _IDENTIFIER_TEXT)
 
@@ -233,6 +233,6 @@ def pool_name_errors(name: str, path: str) -> Iterator[FieldError]:
         yield refusals.required(path)
         return
     if len(name.encode()) > 253:
-        yield checks.too_long(path, 253)
+        yield common.too_long(path, 253)
     for part in name.split("/"):
         yield from names.subdomain_errors(path, part)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import node_selector_errors
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
@@ -32,8 +32,8 @@ def slice_feature_errors(spec: Part) -> Iterator[FieldError]:
 
 def device_feature_errors(device: Part, path: str, *, placed_apart: bool) -> Iterator[FieldError]:
     """Yield the errors of a device; ``placed_apart``: devices say themselves on which nodes they are."""
-    yield from each(checks.items(device, "taints"), f"{path}.taints", device_taint_errors, _MOST_TAINTS)
-    yield from each(checks.items(device, "consumesCounters"), f"{path}.consumesCounters", _consumption_errors)
+    yield from each(common.items(device, "taints"), f"{path}.taints", device_taint_errors, _MOST_TAINTS)
+    yield from each(common.items(device, "consumesCounters"), f"{path}.consumesCounters", _consumption_errors)
     yield from _place_errors(device, path, placed_apart=placed_apart)
     yield from binding_errors(device, path)
 
@@ -42,11 +42,11 @@ def device_taint_errors(taint: Part, path: str) -> Iterator[FieldError]:
     """Yield the errors of a taint, in a slice or in a rule (validateDeviceTaint)."""
     yield from names.qualified_errors(f"{path}.key", taint.get("key", ""))
     if taint.get("value"):
-        yield from checks.bads(f"{path}.value", taint["value"], names.label_value_texts(taint["value"]))
+        yield from common.bads(f"{path}.value", taint["value"], names.label_value_texts(taint["value"]))
     if not taint.get("effect"):
         yield refusals.required(f"{path}.effect")
     else:
-        yield from checks.option(f"{path}.effect", taint["effect"], _EFFECTS)
+        yield from common.option(f"{path}.effect", taint["effect"], _EFFECTS)
 
 
 def _counter_set_errors(counters: Part, path: str) -> Iterator[FieldError]:
@@ -64,11 +64,11 @@ def _counter_name_errors(name: str, path: str) -> Iterator[FieldError]:
 
 
 def _counters_errors(part: Part, path: str) -> Iterator[FieldError]:
-    counters = checks.part_of(part, "counters")
+    counters = common.part_of(part, "counters")
     if not counters:
         yield refusals.required(f"{path}.counters")
     elif len(counters) > _MOST_COUNTERS:
-        yield checks.too_many(f"{path}.counters", len(counters), _MOST_COUNTERS)
+        yield common.too_many(f"{path}.counters", len(counters), _MOST_COUNTERS)
     for name in sorted(counters):
         yield from label_errors(f"{path}.counters", name)
 
@@ -100,7 +100,7 @@ def _place_errors(device: Part, path: str, *, placed_apart: bool) -> Iterator[Fi
 
 def binding_errors(part: Part, path: str) -> Iterator[FieldError]:
     """Yield the errors of the conditions that a device, or what is allocated of it, waits for."""
-    wanted, failed = checks.items(part, "bindingConditions"), checks.items(part, "bindingFailureConditions")
+    wanted, failed = common.items(part, "bindingConditions"), common.items(part, "bindingFailureConditions")
     for name, given in (("bindingConditions", wanted), ("bindingFailureConditions", failed)):
         for index, condition in enumerate(given):
             yield from names.qualified_errors(f"{path}.{name}[{index}]", condition)

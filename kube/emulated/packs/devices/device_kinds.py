@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mews.kube.api.objects import Object, labels_of
 from mews.kube.api.resources import NAMESPACES
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import node_selector_errors
 from mews.kube.emulated.core.checks.base import METADATA, METADATA_UPDATE, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.store import metadata_errors, names, refusals
@@ -57,8 +57,8 @@ _ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceN
 
 
 def _default_requests(spec: Part) -> None:
-    for request in checks.items(checks.part_of(spec, "devices"), "requests"):
-        for wanted in ((request or {}).get("exactly"), *checks.items(request or {}, "firstAvailable")):
+    for request in common.items(common.part_of(spec, "devices"), "requests"):
+        for wanted in ((request or {}).get("exactly"), *common.items(request or {}, "firstAvailable")):
             if isinstance(wanted, MutableMapping):
                 mode = wanted.setdefault("allocationMode", "ExactCount") or "ExactCount"
                 wanted["allocationMode"] = mode
@@ -71,7 +71,7 @@ def _default_claim(claim: Object) -> None:
 
 
 def _default_template(template: Object) -> None:
-    _default_requests(checks.part_of(template["spec"], "spec"))
+    _default_requests(common.part_of(template["spec"], "spec"))
 
 
 class _ClaimRules:
@@ -117,25 +117,25 @@ class _ClaimRules:
         if subresource:
             return []
         again = claim_spec_errors(new["spec"], "spec", shares=self._shares, stored=True)
-        changed = checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec")
+        changed = common.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimSpec")
         return [*self.claim_errors(new), *changed, *again]
 
     def template_errors(self, template: Object) -> list[FieldError]:
         return list(self._template_spec_errors(template["spec"]))
 
     def _template_spec_errors(self, spec: Part, *, stored: bool = False) -> Iterator[FieldError]:
-        metadata = checks.part_of(spec, "metadata")
+        metadata = common.part_of(spec, "metadata")
         for error in (*metadata_errors.annotation_errors(metadata), *metadata_errors.label_errors(metadata)):
             yield FieldError(f"spec.{error.path}", error.reason, error.text)
         for name in _TEMPLATE_FIELDS:
             if metadata.get(name) not in (None, "", 0):
                 shown = "uID" if name == "uid" else name
                 yield refusals.forbidden_field(f"spec.metadata.{shown}", "cannot be set")
-        yield from claim_spec_errors(checks.part_of(spec, "spec"), "spec.spec", shares=self._shares, stored=stored)
+        yield from claim_spec_errors(common.part_of(spec, "spec"), "spec.spec", shares=self._shares, stored=stored)
 
     def template_change_errors(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
         again = self._template_spec_errors(new["spec"], stored=True)
-        changed = checks.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimTemplateSpec")
+        changed = common.fixed("spec", new["spec"], old["spec"], "resource.ResourceClaimTemplateSpec")
         return [*self.template_errors(new), *changed, *again]
 
     def class_errors(self, device_class: Object) -> list[FieldError]:
@@ -145,8 +145,8 @@ class _ClaimRules:
         resource = spec.get("extendedResourceName")
         if resource is not None and not is_extended(resource):
             yield refusals.bad("spec.extendedResourceName", resource, "must be a valid extended resource name")
-        yield from selectors_errors(checks.items(spec, "selectors"), "spec.selectors", shares=self._shares)
-        config = checks.items(spec, "config")
+        yield from selectors_errors(common.items(spec, "selectors"), "spec.selectors", shares=self._shares)
+        config = common.items(spec, "config")
         yield from each(config, "spec.config", lambda part, at: configuration_errors(part, at, stored=stored), MOST)
 
     def class_change_errors(self, new: Object, old: Object, _subresource: str) -> list[FieldError]:
@@ -159,14 +159,14 @@ def _check_claim(store: Store, kind: Kind, claim: Object, *, others: _Errors) ->
 
 
 def _check_template(store: Store, kind: Kind, template: Object, *, others: _Errors) -> None:
-    _check_admin(store, kind, template, checks.part_of(template["spec"], "spec"), others)
+    _check_admin(store, kind, template, common.part_of(template["spec"], "spec"), others)
 
 
 def _check_admin(store: Store, kind: Kind, obj: Object, spec: Part, others: _Errors) -> None:
     """Administrators' access to devices is for namespaces that are marked for it."""
-    requests = checks.items(checks.part_of(spec, "devices"), "requests")
+    requests = common.items(common.part_of(spec, "devices"), "requests")
     asked = [
-        index for index, request in enumerate(requests) if checks.part_of(request or {}, "exactly").get("adminAccess")
+        index for index, request in enumerate(requests) if common.part_of(request or {}, "exactly").get("adminAccess")
     ]
     namespace = store.find(store.kinds.of(NAMESPACES), "", obj["metadata"].get("namespace", "")) if asked else None
     if asked and labels_of(namespace or {"metadata": {}}).get(_ADMIN) != "true":
@@ -188,22 +188,22 @@ def _slice_change_errors(new: Object, old: Object, _subresource: str) -> list[Fi
 
 
 def _slice_spec_errors(spec: Part, before: Part | None) -> Iterator[FieldError]:
-    pool = checks.part_of(spec, "pool")
+    pool = common.part_of(spec, "pool")
     yield from driver_name_errors(spec.get("driver", ""), "spec.driver")
     yield from pool_name_errors(pool.get("name", ""), "spec.pool.name")
     if pool.get("resourceSliceCount", 0) <= 0:
         count = pool.get("resourceSliceCount", 0)
         yield refusals.bad("spec.pool.resourceSliceCount", count, "must be greater than zero")
     if pool.get("generation", 0) < 0:
-        yield refusals.bad("spec.pool.generation", pool["generation"], checks.NOT_NEGATIVE)
+        yield refusals.bad("spec.pool.generation", pool["generation"], common.NOT_NEGATIVE)
     if before is not None:
-        former = checks.part_of(before, "pool")
-        yield from checks.fixed("spec.pool.name", pool.get("name", ""), former.get("name", ""))
-        yield from checks.fixed("spec.driver", spec.get("driver", ""), before.get("driver", ""))
-        yield from checks.fixed("spec.nodeName", spec.get("nodeName"), before.get("nodeName"))
+        former = common.part_of(before, "pool")
+        yield from common.fixed("spec.pool.name", pool.get("name", ""), former.get("name", ""))
+        yield from common.fixed("spec.driver", spec.get("driver", ""), before.get("driver", ""))
+        yield from common.fixed("spec.nodeName", spec.get("nodeName"), before.get("nodeName"))
     yield from _place_errors(spec)
     yield from slice_feature_errors(spec)
-    devices, apart = checks.items(spec, "devices"), bool(spec.get("perDeviceNodeSelection"))
+    devices, apart = common.items(spec, "devices"), bool(spec.get("perDeviceNodeSelection"))
 
     def device_errors(device: Part, path: str) -> Iterator[FieldError]:
         yield from _device_errors(device, path)
@@ -220,8 +220,8 @@ def default_taint_time(taint: Any, now: str) -> None:
 
 
 def _default_taint_times(resource_slice: Object, now: str) -> None:
-    for device in checks.items(resource_slice["spec"], "devices"):
-        for taint in checks.items(device or {}, "taints"):
+    for device in common.items(resource_slice["spec"], "devices"):
+        for taint in common.items(device or {}, "taints"):
             default_taint_time(taint, now)
 
 
@@ -272,7 +272,7 @@ def _shown_term(term: Part) -> dict[str, Any]:
 
 
 def _device_errors(device: Part, path: str) -> Iterator[FieldError]:
-    attributes, capacity = checks.part_of(device, "attributes"), checks.part_of(device, "capacity")
+    attributes, capacity = common.part_of(device, "attributes"), common.part_of(device, "capacity")
     yield from label_errors(f"{path}.name", device.get("name", ""))
     total = len(attributes) + len(capacity)
     if total > MOST:
@@ -297,12 +297,12 @@ def _shortened(key: str, most: int = 63 + 1 + 32) -> str:
 def _attribute_errors(attribute: Part, path: str) -> Iterator[FieldError]:
     text, version = attribute.get("string"), attribute.get("version")
     if text is not None and len(text.encode()) > _LONGEST_VALUE:
-        yield checks.too_long(f"{path}.string", _LONGEST_VALUE)
+        yield common.too_long(f"{path}.string", _LONGEST_VALUE)
     if version is not None:
         if not _VERSION.fullmatch(version):
             yield refusals.bad(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0")
         if len(version.encode()) > _LONGEST_VALUE:
-            yield checks.too_long(f"{path}.version", _LONGEST_VALUE)
+            yield common.too_long(f"{path}.version", _LONGEST_VALUE)
     given = [attribute.get(name) for name in ("int", "bool", "string", "version")]
     several = sum(value is not None for value in given)
     if several == 0:

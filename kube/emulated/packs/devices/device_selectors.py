@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mews.kube.cel import types
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.types.cel_types import Declared
@@ -55,7 +55,7 @@ def selector_errors(selector: Mapping[str, Any], path: str, *, shares: bool) -> 
 
     path, expression = f"{path}.expression", cel.get("expression", "")
     if len(expression.encode()) > _LONGEST_EXPRESSION:
-        yield checks.too_long(path, _LONGEST_EXPRESSION)
+        yield common.too_long(path, _LONGEST_EXPRESSION)
         return
     device = _DEVICES[shares]
     found = compiled(expression, {"device": device.type}, bindings=True)

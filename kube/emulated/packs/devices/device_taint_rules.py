@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.store import names
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
@@ -29,7 +29,7 @@ def _default_time(rule: Object, now: str) -> None:
 
 def stamp_update(new: Object, old: Object, now: str) -> None:
     """From 1.36 on another effect counts from now, unless the client says since when."""
-    taint, before = (checks.part_of(each["spec"], "taint") for each in (new, old))
+    taint, before = (common.part_of(each["spec"], "taint") for each in (new, old))
     if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
         new["spec"]["taint"] = {**taint, "timeAdded": now}
 
@@ -39,7 +39,7 @@ def _errors(rule: Object, *, shares: bool = False) -> list[FieldError]:
 
 
 def _spec_errors(spec: Mapping[str, Any], *, shares: bool) -> Iterator[FieldError]:
-    chosen, path = checks.part_of(spec, "deviceSelector"), "spec.deviceSelector"
+    chosen, path = common.part_of(spec, "deviceSelector"), "spec.deviceSelector"
     if chosen.get("deviceClassName") is not None:
         yield from names.subdomain_errors(f"{path}.deviceClassName", chosen["deviceClassName"])
     if chosen.get("driver") is not None:
@@ -48,15 +48,15 @@ def _spec_errors(spec: Mapping[str, Any], *, shares: bool) -> Iterator[FieldErro
         yield from pool_name_errors(chosen["pool"], f"{path}.pool")
     if chosen.get("device") is not None:
         yield from label_errors(f"{path}.device", chosen["device"])
-    yield from selectors_errors(checks.items(chosen, "selectors"), f"{path}.selectors", shares=shares)
-    yield from device_taint_errors(checks.part_of(spec, "taint"), "spec.taint")
+    yield from selectors_errors(common.items(chosen, "selectors"), f"{path}.selectors", shares=shares)
+    yield from device_taint_errors(common.part_of(spec, "taint"), "spec.taint")
 
 
 def _status_errors(new: Object, _old: Object) -> list[FieldError]:
-    conditions = checks.items(checks.part_of(new, "status"), "conditions")
-    found = list(checks.conditions("status.conditions", [condition or {} for condition in conditions]))
+    conditions = common.items(common.part_of(new, "status"), "conditions")
+    found = list(common.conditions("status.conditions", [condition or {} for condition in conditions]))
     if len(conditions) > _MOST_CONDITIONS:
-        found.append(checks.too_many("status.conditions", len(conditions), _MOST_CONDITIONS))
+        found.append(common.too_many("status.conditions", len(conditions), _MOST_CONDITIONS))
     return found
 
 

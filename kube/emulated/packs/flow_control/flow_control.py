@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import METADATA, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
@@ -86,7 +86,7 @@ def _named_errors(named: Part, path: str, *, account: bool) -> Iterator[FieldErr
     if not account:
         return
     if named.get("namespace"):
-        yield from checks.label(f"{path}.namespace", named["namespace"])
+        yield from common.label(f"{path}.namespace", named["namespace"])
     else:
         yield refusals.required(f"{path}.namespace", "must specify namespace for service account")
 
@@ -146,7 +146,7 @@ def _resource_errors(rule: Part, path: str) -> Iterator[FieldError]:
     else:
         for index, space in enumerate(spaces):
             texts = [f"{_NAMESPACE_INTRO}{text}" for text in names.label_texts(space)]
-            yield from checks.bads(f"{here}[{index}]", space, texts)
+            yield from common.bads(f"{here}[{index}]", space, texts)
 
 
 def _status_errors(obj: Object) -> Iterator[FieldError]:

@@ -6,8 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from mews.kube.api.objects import Object, annotations_of
-from mews.kube.emulated.core.checks import addresses
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import addresses, common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.checks.common import Part, items, part_of
@@ -58,7 +57,7 @@ def _host_errors(host: str, path: str) -> Iterator[FieldError]:
         return
     if addresses.is_address(host):
         yield refusals.bad(path, host, _NO_NAME)
-    yield from checks.wildcard_subdomain(path, host) if "*" in host else names.subdomain_errors(path, host)
+    yield from common.wildcard_subdomain(path, host) if "*" in host else names.subdomain_errors(path, host)
 
 
 def _http_errors(http: Part, path: str) -> Iterator[FieldError]:
@@ -104,13 +103,13 @@ def _service_errors(service: Part, path: str) -> Iterator[FieldError]:
     if not name:
         yield refusals.required(f"{path}.service.name")
     else:
-        yield from checks.bads(f"{path}.service.name", name, names.dns_1035_errors(name))
+        yield from common.bads(f"{path}.service.name", name, names.dns_1035_errors(name))
     if port.get("name") and port.get("number"):
         yield refusals.bad(path, "", "cannot set both port name & port number")
     elif port.get("name"):
         yield from port_name_errors(f"{path}.service.port.name", port["name"])
     elif port.get("number"):
-        yield from checks.port(f"{path}.service.port.number", port["number"])
+        yield from common.port(f"{path}.service.port.number", port["number"])
     else:
         yield refusals.required(path, "port name or number is required")
 
@@ -122,13 +121,13 @@ def _reference_errors(reference: Part, path: str) -> Iterator[FieldError]:
         if not reference.get(name):
             yield refusals.required(f"{path}.{name}")
         else:
-            yield from checks.path_segment(f"{path}.{name}", reference[name])
+            yield from common.path_segment(f"{path}.{name}", reference[name])
 
 
 def _tls_errors(tls: Part, path: str) -> Iterator[FieldError]:
     for index, host in enumerate(items(tls, "hosts")):
         here = f"{path}.hosts[{index}]"
-        yield from checks.wildcard_subdomain(here, host) if "*" in host else names.subdomain_errors(here, host)
+        yield from common.wildcard_subdomain(here, host) if "*" in host else names.subdomain_errors(here, host)
     if tls.get("secretName"):
         yield from names.subdomain_errors(f"{path}.secretName", tls["secretName"])
 
@@ -148,8 +147,8 @@ def _balancer_errors(new: Object, _: Object) -> list[FieldError]:
 def _class_errors(ingress_class: Object) -> list[FieldError]:
     spec = part_of(ingress_class, "spec")
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    found = [checks.too_long("spec.controller", _LONGEST_CONTROLLER)] if len(controller) > _LONGEST_CONTROLLER else []
-    found += checks.domain_path("spec.controller", controller)
+    found = [common.too_long("spec.controller", _LONGEST_CONTROLLER)] if len(controller) > _LONGEST_CONTROLLER else []
+    found += common.domain_path("spec.controller", controller)
     return found + ([*_parameter_errors(parameters, "spec.parameters")] if parameters is not None else [])
 
 
@@ -163,7 +162,7 @@ def _parameter_errors(parameters: Part, path: str) -> Iterator[FieldError]:
     elif scope == "Namespace" and space is None:
         yield refusals.required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
     elif scope == "Namespace":
-        yield from checks.label(f"{path}.namespace", str(space))
+        yield from common.label(f"{path}.namespace", str(space))
     elif space is not None:
         yield refusals.forbidden_field(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
 
@@ -176,7 +175,7 @@ def _default_class(ingress_class: Object) -> None:
 
 def _compare_class(new: Object, old: Object) -> list[FieldError]:
     after, before = (part_of(obj, "spec").get("controller", "") for obj in (new, old))
-    return [*checks.fixed("spec.controller", after, before)]
+    return [*common.fixed("spec.controller", after, before)]
 
 
 def _default_policy(policy: Object) -> None:
@@ -200,23 +199,23 @@ def _policy_errors(policy: Object) -> list[FieldError]:
         found.append(refusals.bad("spec.policyTypes", [*types], "may not specify more than two policyTypes"))
         return found
     for index, kind in enumerate(types):
-        found += checks.option(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
+        found += common.option(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
     return found
 
 
 def _policy_port_errors(given: Part, path: str) -> Iterator[FieldError]:
     port, end = given.get("port"), given.get("endPort")
     if given.get("protocol") is not None:
-        yield from checks.option(f"{path}.protocol", given["protocol"], _PROTOCOLS)
+        yield from common.option(f"{path}.protocol", given["protocol"], _PROTOCOLS)
     if port is None:
         if end is not None:
             yield refusals.bad(f"{path}.endPort", end, "may not be specified when `port` is not specified")
     elif isinstance(port, int):
-        yield from checks.port(f"{path}.port", port)
+        yield from common.port(f"{path}.port", port)
         if end is not None and end < port:
             yield refusals.bad(f"{path}.endPort", port, "must be greater than or equal to `port`")
         if end is not None:
-            yield from checks.port(f"{path}.endPort", end)
+            yield from common.port(f"{path}.endPort", end)
     else:
         if end is not None:
             yield refusals.bad(f"{path}.endPort", end, "may not be specified when `port` is non-numeric")
@@ -264,9 +263,9 @@ def _address_errors(address: Object) -> list[FieldError]:
         found += names.subdomain_errors(f"{path}.group", parent["group"])
     for name in ("resource", "name"):
         given = parent.get(name)
-        found += checks.path_segment(f"{path}.{name}", given) if given else [refusals.required(f"{path}.{name}")]
+        found += common.path_segment(f"{path}.{name}", given) if given else [refusals.required(f"{path}.{name}")]
     if parent.get("namespace"):
-        found += checks.path_segment(f"{path}.namespace", parent["namespace"])
+        found += common.path_segment(f"{path}.namespace", parent["namespace"])
     return found
 
 
@@ -276,7 +275,7 @@ def _compare_address(new: Object, old: Object) -> list[FieldError]:
         return []
     fields = ("group", "resource", "namespace", "name")
     shown = {field.title(): after.get(field, "") for field in fields} if after is not None else None
-    return [refusals.bad("spec.parentRef", shown, checks.IMMUTABLE)]
+    return [refusals.bad("spec.parentRef", shown, common.IMMUTABLE)]
 
 
 def _range_errors(service_range: Object) -> list[FieldError]:
@@ -298,9 +297,9 @@ def _range_change(new: Object, old: Object, _: str) -> list[FieldError]:
     path = "spec.cidrs"
     if len(after) == len(before) or (len(before), len(after)) == (1, 2):
         pairs = enumerate(zip(after, before, strict=False))
-        found = [refusals.bad(f"{path}[{index}]", a, checks.IMMUTABLE) for index, (a, b) in pairs if a != b]
+        found = [refusals.bad(f"{path}[{index}]", a, common.IMMUTABLE) for index, (a, b) in pairs if a != b]
         return found + (_range_errors(new) if len(after) != len(before) else [])
-    return [refusals.bad(path, [*after] or None, checks.IMMUTABLE)]
+    return [refusals.bad(path, [*after] or None, common.IMMUTABLE)]
 
 
 INGRESSES = Rules(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mews.kube.api.objects import Object
-from mews.kube.emulated.core.checks import common as checks
+from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.checks.common import Part, items
@@ -29,13 +29,13 @@ def _provisioner_errors(name: str, path: str) -> list[FieldError]:
 
 def _parameter_errors(parameters: Mapping[str, str], path: str, *, needed: bool = False) -> Iterator[FieldError]:
     if len(parameters) > _MOST_PARAMETERS:
-        yield checks.too_long(path, _MOST_PARAMETERS)
+        yield common.too_long(path, _MOST_PARAMETERS)
         return
     for key in parameters:
         if not key:
             yield refusals.bad(path, key, "field can not be empty.")
     if sum(len(key) + len(value) for key, value in parameters.items()) > _LARGEST_PARAMETERS:
-        yield checks.too_long(path, _LARGEST_PARAMETERS)
+        yield common.too_long(path, _LARGEST_PARAMETERS)
     if needed and not parameters:
         yield refusals.required(path, "must contain at least one key/value pair")
 
@@ -44,9 +44,9 @@ def _class_errors(storage_class: Object) -> list[FieldError]:
     found = _provisioner_errors(storage_class.get("provisioner", ""), "provisioner")
     found += _parameter_errors(storage_class.get("parameters") or {}, "parameters")
     if storage_class.get("reclaimPolicy"):
-        found += checks.option("reclaimPolicy", storage_class["reclaimPolicy"], ("Delete", "Retain"))
+        found += common.option("reclaimPolicy", storage_class["reclaimPolicy"], ("Delete", "Retain"))
     mode = storage_class.get("volumeBindingMode")
-    found += checks.option("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
+    found += common.option("volumeBindingMode", mode, ("Immediate", "WaitForFirstConsumer"))
     terms: list[dict[str, frozenset[str]]] = []
     for index, term in enumerate(items(storage_class, "allowedTopologies")):
         path = f"allowedTopologies[{index}]"
@@ -83,7 +83,7 @@ def _compare_class(new: Object, old: Object) -> list[FieldError]:
         if (new.get(name) or None) != (old.get(name) or None):
             found.append(refusals.forbidden_field(name, f"updates to {name} are forbidden."))
     mode = "volumeBindingMode"
-    return found + checks.fixed(mode, new.get(mode), old.get(mode))
+    return found + common.fixed(mode, new.get(mode), old.get(mode))
 
 
 def _attributes_class_errors(attributes_class: Object) -> list[FieldError]:
@@ -101,8 +101,8 @@ def _attributes_class_change(new: Object, old: Object, _: str) -> list[FieldErro
 
 
 def _attachment_errors(attachment: Object) -> list[FieldError]:
-    spec = checks.part_of(attachment, "spec")
-    source, attacher = checks.part_of(spec, "source"), spec.get("attacher", "")
+    spec = common.part_of(attachment, "spec")
+    source, attacher = common.part_of(spec, "source"), spec.get("attacher", "")
     volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     found = [] if attacher else [refusals.required("spec.attacher")]
     text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -116,23 +116,23 @@ def _attachment_errors(attachment: Object) -> list[FieldError]:
     elif inline is not None:
         found += persistent_volume_spec_errors(inline, "spec.source.inlineVolumeSpec", inline=True)
     found += names.subdomain_errors("spec.nodeName", spec.get("nodeName", ""))
-    return found + _attachment_status_errors(checks.part_of(attachment, "status"))
+    return found + _attachment_status_errors(common.part_of(attachment, "status"))
 
 
 def _new_attachment_errors(attachment: Object) -> list[FieldError]:
     """Return what is asked of a new one only, since older ones may be without it."""
-    spec = checks.part_of(attachment, "spec")
+    spec = common.part_of(attachment, "spec")
     found = driver_name_errors(spec.get("attacher", ""), "spec.attacher")
-    volume = checks.part_of(spec, "source").get("persistentVolumeName")
+    volume = common.part_of(spec, "source").get("persistentVolumeName")
     return found + (names.subdomain_errors("spec.source.persistentVolumeName", volume) if volume is not None else [])
 
 
 def _attachment_status_errors(status: Part) -> list[FieldError]:
     found = []
     for name in ("attachError", "detachError"):
-        error = checks.part_of(status, name)
+        error = common.part_of(status, name)
         if len(error.get("message", "")) > _LONGEST_ERROR:
-            found.append(checks.too_long(f"status.{name}.message", _LARGEST_PARAMETERS))
+            found.append(common.too_long(f"status.{name}.message", _LARGEST_PARAMETERS))
         if error.get("errorCode", 0) < 0:
             text = "must be between 0 and 2147483647, inclusive"
             found.append(refusals.bad(f"status.{name}.errorCode", error["errorCode"], text))
@@ -140,13 +140,13 @@ def _attachment_status_errors(status: Part) -> list[FieldError]:
 
 
 def _attachment_change(new: Object, old: Object, _: str) -> list[FieldError]:
-    return 2 * _attachment_errors(new) + checks.fixed("spec", new["spec"], old["spec"], "storage.VolumeAttachmentSpec")
+    return 2 * _attachment_errors(new) + common.fixed("spec", new["spec"], old["spec"], "storage.VolumeAttachmentSpec")
 
 
 def _node_errors(node: Object) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
-    for index, driver in enumerate(items(checks.part_of(node, "spec"), "drivers")):
+    for index, driver in enumerate(items(common.part_of(node, "spec"), "drivers")):
         found += _driver_errors(driver, f"spec.drivers[{index}]", seen)
     return found
 
@@ -158,7 +158,7 @@ def _driver_errors(driver: Part, path: str, seen: set[str]) -> Iterator[FieldErr
         yield refusals.required(f"{path}.nodeID")
     if len(node_id) > _LONGEST_NODE_ID:
         yield refusals.bad(f"{path}.nodeID", node_id, f"must be {_LONGEST_NODE_ID} characters or less")
-    yield from checks.not_negative(f"{path}.allocatable.count", checks.part_of(driver, "allocatable").get("count"))
+    yield from common.not_negative(f"{path}.allocatable.count", common.part_of(driver, "allocatable").get("count"))
     if name in seen:
         yield refusals.duplicate(f"{path}.name", name)
     seen.add(name)
@@ -177,23 +177,23 @@ def compare_identities(new: Object, old: Object) -> list[FieldError]:
     def without_limits(node: Object) -> Object:
         drivers = [
             {name: value for name, value in driver.items() if name != "allocatable"}
-            for driver in items(checks.part_of(node, "spec"), "drivers")
+            for driver in items(common.part_of(node, "spec"), "drivers")
         ]
-        return {**node, "spec": {**checks.part_of(node, "spec"), "drivers": drivers}}
+        return {**node, "spec": {**common.part_of(node, "spec"), "drivers": drivers}}
 
     return _compare_node(without_limits(new), without_limits(old))
 
 
 def _compare_node(new: Object, old: Object) -> list[FieldError]:
     found = []
-    for before in items(checks.part_of(old, "spec"), "drivers"):
-        for driver in items(checks.part_of(new, "spec"), "drivers"):
+    for before in items(common.part_of(old, "spec"), "drivers"):
+        for driver in items(common.part_of(new, "spec"), "drivers"):
             if driver.get("name") == before.get("name") and driver != before:
                 keys = items(driver, "topologyKeys")
                 shown = {"Name": driver["name"], "NodeID": driver.get("nodeID", ""), "TopologyKeys": [*keys] or None}
-                count = checks.part_of(driver, "allocatable")
+                count = common.part_of(driver, "allocatable")
                 shown["Allocatable"] = {"Count": count.get("count")} if "allocatable" in driver else None
-                found.append(refusals.bad("spec.drivers", shown, checks.IMMUTABLE))
+                found.append(refusals.bad("spec.drivers", shown, common.IMMUTABLE))
     return found
 
 
@@ -216,7 +216,7 @@ def _default_driver(driver: Object) -> None:
 def _csi_driver_errors(driver: Object) -> list[FieldError]:
     spec, found = driver["spec"], []
     policies = ("File", "None", "ReadWriteOnceWithFSType")
-    found += checks.option("spec.fsGroupPolicy", spec.get("fsGroupPolicy", policies[0]), policies)
+    found += common.option("spec.fsGroupPolicy", spec.get("fsGroupPolicy", policies[0]), policies)
     period_s = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period_s is not None and period_s < 10:
         text = "must be greater than or equal to 10 seconds"
@@ -225,7 +225,7 @@ def _csi_driver_errors(driver: Object) -> list[FieldError]:
     for index, request in enumerate(items(spec, "tokenRequests")):
         found += _token_errors(request, f"spec.tokenRequests[{index}]", seen)
     for mode in items(spec, "volumeLifecycleModes"):
-        found += checks.option("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
+        found += common.option("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
     return found
 
 
@@ -245,21 +245,21 @@ def _token_errors(request: Part, path: str, seen: set[str]) -> Iterator[FieldErr
 def _compare_driver(new: Object, old: Object) -> list[FieldError]:
     found = []
     for name, shown in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
-        found += checks.fixed(f"spec.{shown}", new["spec"].get(name), old["spec"].get(name))
+        found += common.fixed(f"spec.{shown}", new["spec"].get(name), old["spec"].get(name))
     return found
 
 
 def _capacity_errors(capacity: Object) -> list[FieldError]:
     found = [*selector_errors(capacity.get("nodeTopology") or {}, "nodeTopology")]
     found += names.subdomain_errors("storageClassName", capacity.get("storageClassName", ""))
-    return found + checks.amount_not_negative("capacity", capacity.get("capacity"))
+    return found + common.amount_not_negative("capacity", capacity.get("capacity"))
 
 
 def _compare_capacity(new: Object, old: Object) -> list[FieldError]:
     return [
         error
         for name in ("nodeTopology", "storageClassName")
-        for error in checks.fixed(name, new.get(name), old.get(name))
+        for error in common.fixed(name, new.get(name), old.get(name))
     ]
 
 

@@ -18,10 +18,11 @@ from mews.kube.api.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, RESOURCE
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.plugins import PLUGINS
 from mews.kube.emulated.core.admission.chain import AdmissionChain
 from mews.kube.emulated.core.store.admission import WebhookCall, WebhookError
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.packs.policies import policy_admission as policies
+from mews.kube.emulated.packs.policies import policy_admission
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = Resource(GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
@@ -126,7 +127,7 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 
 
 def test_the_expressions_of_a_policy_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "POLICY_STEPS", 40)
+    monkeypatch.setattr(policy_admission, "POLICY_STEPS", 40)
 
     async def check(_store: Store, kube: InProcessKube) -> None:
         few, many = ["1 + 1 == 2"] * 2, [f"1 + {number} > 0" for number in range(1, 30)]
@@ -385,7 +386,7 @@ def test_the_namespace_that_asks_for_it_takes_restricted_pods_only() -> None:
 
 def test_a_plugin_that_is_not_known_cannot_be_disabled() -> None:
     with pytest.raises(ValueError, match="disabled admission plugin Nope: must be one of NamespaceLifecycle, "):
-        AdmissionChain(disabled=("Nope",))
+        AdmissionChain(PLUGINS, disabled=("Nope",))
 
 
 def test_an_overhead_needs_a_runtime_class_with_one_even_when_it_is_empty() -> None:

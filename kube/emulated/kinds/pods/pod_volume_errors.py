@@ -11,8 +11,8 @@ from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import part_errors
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.kinds.pods.field_references import IN_FILES, field_reference_errors, resource_reference_errors
-from mews.kube.emulated.kinds.volumes.claims import claim_spec_errors
 from mews.kube.emulated.kinds.volumes.disk_source_errors import needed
+from mews.kube.emulated.kinds.volumes.persistent_volume_claims import claim_spec_errors
 from mews.kube.emulated.kinds.volumes.volume_errors import key_errors, mode_errors, unreserved
 
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32

@@ -12,7 +12,7 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.kinds.node_label_warnings import OLD_NODE_LABELS, key_warnings, node_term_warnings
 from mews.kube.emulated.kinds.pods.preparation import APP_ARMOR, OLD_ARMOR, armor_of
-from mews.kube.emulated.kinds.volumes.claims import claim_spec_warnings
+from mews.kube.emulated.kinds.volumes.persistent_volume_claims import claim_spec_warnings
 from mews.kube.emulated.kinds.volumes.volume_path_warnings import overlap_warnings
 
 _GONE = {

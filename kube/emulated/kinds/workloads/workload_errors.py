@@ -16,7 +16,7 @@ from mews.kube.emulated.core.store.metadata_errors import label_and_annotation_e
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.kinds.pods.annotation_errors import annotation_errors, profile_errors
 from mews.kube.emulated.kinds.pods.spec_errors import at_least_zero, spec_errors
-from mews.kube.emulated.kinds.volumes.claims import claim_spec_errors
+from mews.kube.emulated.kinds.volumes.persistent_volume_claims import claim_spec_errors
 
 _ALWAYS = ("Always",)
 _ANY = ("Always", "OnFailure", "Never")

@@ -11,14 +11,8 @@ from mews.kube.emulated.core.checks.base import METADATA, Rules
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError, bad, required
-from mews.kube.emulated.packs.policies.admission_policies import (
-    FAILURE_POLICIES,
-    MATCH_POLICIES,
-    choice_errors,
-    condition_errors,
-    default_limits,
-    rule_errors,
-)
+from mews.kube.emulated.packs.policies.match_rules import MATCH_POLICIES, choice_errors, default_limits, rule_errors
+from mews.kube.emulated.packs.policies.validating_policies import FAILURE_POLICIES, condition_errors
 from mews.kube.emulated.packs.policies.webhook_urls import service_errors, url_errors
 from mews.kube.emulated.types.policy_expressions import WEBHOOK_VARIABLES
 

@@ -1,23 +1,19 @@
-"""Rules of limit ranges and disruption budgets."""
+"""LimitRanges: a name when none is given, and limits in order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.api.quantities import parse
-from mews.kube.emulated.core.checks import common
-from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import METADATA, Rules
 from mews.kube.emulated.core.store import names, refusals
+from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.store.store import Store
 from mews.kube.emulated.kinds.pods.resource_errors import resource_name_errors
-
-if TYPE_CHECKING:
-    from mews.kube.emulated.core.store.kinds import Kind
-    from mews.kube.emulated.core.store.store import Store
 
 
 def _default_limits(limits: Object) -> None:
@@ -30,6 +26,8 @@ def _default_limits(limits: Object) -> None:
 
 
 _LIMITING = ("min", "max", "default", "defaultRequest")
+
+
 _ORDERED = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
@@ -57,6 +55,8 @@ def _limit_errors(limits: Object) -> list[FieldError]:
 
 
 _LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+
+
 _RATIO = "maxLimitRequestRatio"
 
 
@@ -101,45 +101,12 @@ def _order_errors(item: Mapping[str, Any], name: str, path: str) -> Iterator[Fie
         yield refusals.bad(f"{path}.{_RATIO}[{name}]", ratio, text)
 
 
-def _budget_errors(budget: Object) -> list[FieldError]:
-    spec, found = budget.get("spec") or {}, []
-    if "minAvailable" in spec and "maxUnavailable" in spec:
-        shown = {
-            "MinAvailable": spec["minAvailable"],
-            "Selector": spec.get("selector"),
-            "MaxUnavailable": spec["maxUnavailable"],
-            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
-        }
-        found.append(refusals.bad("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
-    for name in ("minAvailable", "maxUnavailable"):
-        if name in spec:
-            found += common.percent_or_count(f"spec.{name}", spec[name])
-            found += common.at_most_everything(f"spec.{name}", spec[name])
-    found += selector_errors(spec.get("selector") or {}, "spec.selector")
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    allowed = ("AlwaysAllow", "IfHealthyBudget")
-    return found + ([] if policy is None else common.option("spec.unhealthyPodEvictionPolicy", policy, allowed))
-
-
-def _budget_status_errors(new: Object, _: Object) -> list[FieldError]:
-    status = new.get("status") or {}
-    found = [*common.conditions("status.conditions", status.get("conditions") or ())]
-    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        found += common.not_negative(f"status.{name}", status.get(name))
-    return found
-
-
 def _name_limits(store: Store, _kind: Kind, limits: Object) -> None:
     """One that is not named is named by chance."""
     if not limits["metadata"].get("name"):
         limits["metadata"]["name"] = store.new_uid()
 
 
-LIMIT_RANGES = Rules(
+RULES = Rules(
     default=_default_limits, admit=_name_limits, validate=_limit_errors, metadata=MetadataChecks(on_update=(METADATA,))
-)
-BUDGETS = Rules(
-    validate=_budget_errors,
-    validate_status_update=_budget_status_errors,
-    metadata=MetadataChecks(on_create=False, on_update=(), on_status=()),
 )

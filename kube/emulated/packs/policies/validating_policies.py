@@ -1,44 +1,33 @@
-"""Admission policies: defaults and what is wrong with them (pkg/apis/admissionregistration/validation)."""
+"""ValidatingAdmissionPolicies (pkg/apis/admissionregistration/validation)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.types import Type
-from mews.kube.emulated.core.checks.affinity_errors import selector_errors
 from mews.kube.emulated.core.checks.base import METADATA, RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError, bad, required, unsupported
 from mews.kube.emulated.kinds.workloads.status_errors import policy_status_errors
+from mews.kube.emulated.packs.policies.match_rules import Spec, choice_errors, default_limits, limit_errors
 from mews.kube.emulated.types.policy_expressions import error_of, policy_variables
 
-Spec = Mapping[str, Any]
-
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+
+
 FAILURE_POLICIES = ("Fail", "Ignore")
-MATCH_POLICIES = ("Equivalent", "Exact")
-_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-_SCOPES = ("*", "Cluster", "Namespaced")
+
+
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
-_ACTIONS = ("Audit", "Deny", "Warn")
+
+
 _MOST_CONDITIONS = 64
+
+
 _MOST_ANNOTATIONS = 20
-_MESSAGES = frozenset(("Object", "JSONPatch"))
-"""What the expressions of mutations may make."""
-
-
-def default_limits(limits: dict[str, Any], rules: Sequence[str]) -> None:
-    """What a limit of what is matched means that says nothing."""
-    limits.setdefault("matchPolicy", "Equivalent")
-    limits.setdefault("namespaceSelector", {})
-    limits.setdefault("objectSelector", {})
-    for name in rules:
-        for rule in limits.get(name) or ():
-            rule.setdefault("scope", "*")
 
 
 def _default_policy(policy: Object) -> None:
@@ -46,14 +35,6 @@ def _default_policy(policy: Object) -> None:
     spec.setdefault("failurePolicy", "Fail")
     if spec.get("matchConstraints") is not None:
         default_limits(spec["matchConstraints"], ("resourceRules", "excludeResourceRules"))
-
-
-def _default_binding(binding: Object) -> None:
-    if binding["spec"].get("matchResources") is not None:
-        default_limits(binding["spec"]["matchResources"], ("resourceRules", "excludeResourceRules"))
-
-
-# Policies
 
 
 def _expression_error(
@@ -80,7 +61,7 @@ def _policy_errors(policy: Object) -> list[FieldError]:
     if constraints is None:
         found.append(required("spec.matchConstraints"))
     else:
-        found += _limit_errors(constraints, "spec.matchConstraints")
+        found += limit_errors(constraints, "spec.matchConstraints")
         if not constraints.get("resourceRules"):
             found.append(required("spec.matchConstraints.resourceRules"))
     found += condition_errors(spec, "spec", policy_variables(params=kind is not None))
@@ -199,132 +180,9 @@ def condition_errors(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterat
         seen.add(name)
 
 
-def choice_errors(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[FieldError]:
-    """Yield one of several, if it is said."""
-    if value is not None and value not in allowed:
-        yield unsupported(path, value, allowed)
-
-
-def _limit_errors(limits: Spec, path: str) -> Iterator[FieldError]:
-    yield from choice_errors(f"{path}.matchPolicy", limits.get("matchPolicy"), MATCH_POLICIES)
-    for name in ("namespaceSelector", "objectSelector"):
-        yield from selector_errors(limits.get(name) or {}, f"{path}.{name}")
-    for name in ("resourceRules", "excludeResourceRules"):
-        for index, rule in enumerate(limits.get(name) or ()):
-            yield from _named_errors(rule.get("resourceNames") or [], f"{path}.{name}[{index}].resourceNames")
-            yield from rule_errors(rule, f"{path}.{name}[{index}]")
-
-
-def _named_errors(given: Sequence[str], path: str) -> Iterator[FieldError]:
-    for index, name in enumerate(given):
-        for text in names.segment_texts(name):
-            yield bad(f"{path}[{index}]", name, text)
-        if name in given[:index]:
-            yield refusals.duplicate(f"{path}[{index}]", name)
-
-
-def rule_errors(rule: Spec, path: str) -> Iterator[FieldError]:
-    """Yield what is wrong with what a rule matches."""
-    operations = rule.get("operations") or []
-    if not operations:
-        yield required(f"{path}.operations")
-    elif "*" in operations and len(operations) > 1:
-        yield bad(f"{path}.operations", operations, "if '*' is present, must not specify other operations")
-    for index, operation in enumerate(operations):
-        if operation not in _OPERATIONS:
-            yield unsupported(f"{path}.operations[{index}]", operation, _OPERATIONS)
-    for name, words in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
-        values = rule.get(name) or []
-        if not values:
-            yield required(f"{path}.{name}")
-        elif "*" in values and len(values) > 1:
-            yield bad(f"{path}.{name}", values, f"if '*' is present, must not specify other {words}")
-        for index, value in enumerate(values):
-            if name == "apiVersions" and not value:
-                yield required(f"{path}.{name}[{index}]")
-    yield from _resource_errors(rule.get("resources") or [], f"{path}.resources")
-    yield from choice_errors(f"{path}.scope", rule.get("scope"), _SCOPES)
-
-
-# Complex: upstream's order of errors, which clients see.
-def _resource_errors(resources: list[str], path: str) -> Iterator[FieldError]:  # noqa: C901
-    if not resources:
-        yield required(path)
-    whole, below, plain = set[str](), set[str](), False
-    for index, each in enumerate(resources):
-        resource, slash, sub = each.partition("/")
-        if not each:
-            yield required(f"{path}[{index}]")
-        elif not slash:
-            plain = each != "*"
-        else:
-            if resource in whole:
-                yield bad(f"{path}[{index}]", each, f"if '{resource}/*' is present, must not specify {each}")
-            if sub in below:
-                yield bad(f"{path}[{index}]", each, f"if '*/{sub}' is present, must not specify {each}")
-            if sub == "*":
-                whole.add(resource)
-            if resource == "*":
-                below.add(sub)
-    if len(resources) > 1 and "*/*" in resources:
-        yield bad(path, resources, "if '*/*' is present, must not specify other resources")
-    if "*" in resources and plain:
-        yield bad(path, resources, "if '*' is present, must not specify other resources without subresources")
-
-
-def _binding_errors(binding: Object) -> list[FieldError]:
-    spec = binding["spec"]
-    found, name = [], spec.get("policyName") or ""
-    if not name:
-        found.append(required("spec.policyName"))
-    else:
-        found += names.subdomain_errors("spec.policyName", name)
-    if spec.get("paramRef") is not None:
-        found += _reference_errors(spec["paramRef"], "spec.paramRef")
-    if spec.get("matchResources") is not None:
-        found += _limit_errors(spec["matchResources"], "spec.matchResources")
-    if binding.get("kind") == "ValidatingAdmissionPolicyBinding":
-        found += _action_errors(spec.get("validationActions") or [], "spec.validationActions")
-    return found
-
-
-def _reference_errors(reference: Spec, path: str) -> Iterator[FieldError]:
-    by_name, by_label = bool(reference.get("name")), reference.get("selector") is not None
-    if by_name:
-        for text in names.segment_texts(reference["name"]):
-            yield bad(f"{path}.name", reference["name"], text)
-        if by_label:
-            yield refusals.forbidden_field(f"{path}.name", "name and selector are mutually exclusive")
-    if by_label:
-        yield from selector_errors(reference["selector"], f"{path}.selector")
-        if by_name:
-            yield refusals.forbidden_field(f"{path}.selector", "name and selector are mutually exclusive")
-    if not by_name and not by_label:
-        yield required(path, "one of name or selector must be specified")
-    action = reference.get("parameterNotFoundAction")
-    if not action:
-        yield required(f"{path}.parameterNotFoundAction")
-    else:
-        yield from choice_errors(f"{path}.parameterNotFoundAction", action, ("Deny", "Allow"))
-
-
-def _action_errors(actions: list[str], path: str) -> Iterator[FieldError]:
-    for index, action in enumerate(actions):
-        if action not in _ACTIONS:
-            yield unsupported(f"{path}[{index}]", action, _ACTIONS)
-        if action in actions[:index]:
-            yield refusals.duplicate(f"{path}[{index}]", action)
-    if "Deny" in actions and "Warn" in actions:
-        text = "must not contain both Deny and Warn (repeating the same validation failure information in the API "
-        yield bad(path, actions, f"{text}response and headers serves no purpose)")
-    if not actions:
-        yield required(path, "at least one validation action is required")
-
-
-POLICIES = Rules(
+RULES = Rules(
     default=_default_policy,
     validate=_policy_errors,
     validate_status_update=policy_status_errors,
     metadata=MetadataChecks(on_update=(METADATA,), status_leaves=RESET_WITH_STATUS),
 )
-BINDINGS = Rules(default=_default_binding, validate=_binding_errors, metadata=MetadataChecks(on_update=(METADATA,)))

@@ -7,6 +7,7 @@ from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDAT
 from mews.kube.emulated.core.store import limits, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
 from mews.kube.emulated.kinds.held_data import fixed_errors, key_errors
 
 
@@ -25,7 +26,13 @@ def _configmap_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return [*fixed_errors(new, old), *_validate_configmap(new)]
 
 
+def _configmap(obj: Object, now_s: float) -> Row:
+    count = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
+    return [obj["metadata"]["name"], count, meta_age(obj, now_s)]
+
+
 RULES = Rules(
+    printer=Printer(_configmap),
     validate=_validate_configmap,
     validate_update=_configmap_change,
     metadata=MetadataChecks(on_update=(METADATA_UPDATE, CHANGE, METADATA, OBJECT)),

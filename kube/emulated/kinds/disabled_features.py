@@ -62,7 +62,7 @@ GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str | None]]] = {
     "deployments.apps": ("DeploymentReplicaSetTerminatingReplicas", {"prepare_update": None}),
     "replicasets.apps": ("DeploymentReplicaSetTerminatingReplicas", {"prepare_update": None}),
     **{
-        kind: ("DRAConsumableCapacity", {hook: f"packs.devices.device_kinds:{rules}.{hook}" for hook in hooks})
+        kind: ("DRAConsumableCapacity", {hook: f"packs.devices.claim_kinds:{rules}.{hook}" for hook in hooks})
         for kind, rules, hooks in (
             ("deviceclasses.resource.k8s.io", "SHARING_CLASSES", ("validate", "validate_update")),
             ("resourceclaims.resource.k8s.io", "SHARING_CLAIMS", ("admit", "validate", "validate_update")),

@@ -11,6 +11,8 @@ from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.views import KindView
+from mews.kube.emulated.core.tables.cells import Printer, Row
+from mews.kube.emulated.core.tables.durations import age
 
 _ALWAYS = (
     ("reportingComponent", ""),
@@ -103,11 +105,6 @@ def _change_new(new: Object, old: Object, _: str) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, validate=_legacy_errors, metadata=MetadataChecks(on_create=False, on_update=()))
-NEW_EVENTS = Rules(default=_default, validate=_new_errors, validate_update=_change_new)
-"""Those of ``events.k8s.io``."""
-
-
 # As events.k8s.io shows them: they are stored in the core form.
 
 _SHOWN = {
@@ -135,3 +132,42 @@ def _renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:
 
 
 VIEW = KindView(show=_shown, store=lambda obj: _renamed(obj, _STORED, "v1"))
+
+
+def _event(event: Object, now_s: float) -> Row:
+    """Return that of an event in core form."""
+    first = age(event.get("firstTimestamp") or event.get("eventTime"), now_s)
+    last = age(event.get("lastTimestamp"), now_s) if event.get("lastTimestamp") else first
+    count = event.get("count") or 1
+    series = event.get("series")
+    if series:
+        last, count = age(series.get("lastObservedTime"), now_s), series.get("count", 0)
+    involved = event["involvedObject"]
+    target = involved.get("kind", "").lower()
+    if involved.get("name"):
+        target += f"/{involved['name']}"
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent") or ""
+    instance = source.get("host") or event.get("reportingInstance")
+    return [
+        last,
+        event.get("type", ""),
+        event.get("reason", ""),
+        target,
+        involved.get("fieldPath", ""),
+        f"{component}, {instance}" if instance else component,
+        (event.get("message") or "").strip(),
+        first,
+        count,
+        event["metadata"]["name"],
+    ]
+
+
+RULES = Rules(
+    printer=Printer(_event),
+    default=_default,
+    validate=_legacy_errors,
+    metadata=MetadataChecks(on_create=False, on_update=()),
+)
+NEW_EVENTS = Rules(printer=Printer(_event), default=_default, validate=_new_errors, validate_update=_change_new)
+"""Those of ``events.k8s.io``."""

@@ -12,6 +12,8 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.views import KindView
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
+from mews.kube.emulated.kinds.metric_cells import metric_texts
 from mews.kube.emulated.kinds.pods.resource_errors import resource_name_errors
 
 _DEFAULT_USE = 80
@@ -249,9 +251,6 @@ def _status_errors(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default, validate=_errors, validate_update=_change_errors, validate_status_update=_status_errors)
-
-
 # As autoscaling/v1 shows them.
 
 _UTILIZATION = "targetCPUUtilizationPercentage"
@@ -291,3 +290,23 @@ def _stored_autoscaler(scaler: Object) -> Object:
 
 
 VIEW = KindView(show=_shown_autoscaler, store=_stored_autoscaler)
+
+
+def _autoscaler(obj: Object, _: float) -> Row:
+    spec, target = spec_of(obj), spec_of(obj).get("scaleTargetRef") or {}
+    return [
+        f"{target.get('kind', '')}/{target.get('name', '')}",
+        metric_texts(spec.get("metrics") or (), status_of(obj).get("currentMetrics") or ()),
+        str(spec.get("minReplicas", "<unset>")),
+        spec.get("maxReplicas", 0),
+        status_of(obj).get("currentReplicas", 0),
+    ]
+
+
+RULES = Rules(
+    printer=Printer(_autoscaler, is_part=True),
+    default=_default,
+    validate=_errors,
+    validate_update=_change_errors,
+    validate_status_update=_status_errors,
+)

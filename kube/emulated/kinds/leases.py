@@ -7,6 +7,7 @@ from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
 
 
 def _validate(lease: Object) -> list[FieldError]:
@@ -17,4 +18,9 @@ def _validate(lease: Object) -> list[FieldError]:
     return found + common.not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
-RULES = Rules(validate=_validate)
+def _lease(obj: Object, now_s: float) -> Row:
+    holder = (obj.get("spec") or {}).get("holderIdentity") or ""
+    return [obj["metadata"]["name"], holder, meta_age(obj, now_s)]
+
+
+RULES = Rules(printer=Printer(_lease), validate=_validate)

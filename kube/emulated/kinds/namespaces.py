@@ -19,10 +19,12 @@ from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, label_
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.selection import Selection
 from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.tables.cells import Printer
 
 if TYPE_CHECKING:
     from mews.kube.emulated.core.store.kinds import Kind
     from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.tables.cells import Row, meta_age
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _FINALIZER = "kubernetes"
@@ -205,7 +207,12 @@ def _change_errors(new: Object, _: Object, subresource: str) -> list[FieldError]
     return found
 
 
+def _namespace(obj: Object, now_s: float) -> Row:
+    return [obj["metadata"]["name"], (obj.get("status") or {}).get("phase", ""), meta_age(obj, now_s)]
+
+
 RULES = Rules(
+    printer=Printer(_namespace),
     default=_default,
     prepare_create=_prepare_create,
     is_held=_is_held,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mews.kube.api.objects import Object, clone
+from mews.kube.api.objects import Object, clone, condition_of, labels_of
 from mews.kube.emulated.core.checks import addresses
 from mews.kube.emulated.core.checks.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.core.checks.common import items, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age, none_if_empty
+from mews.kube.emulated.core.tables.durations import UNKNOWN
 from mews.kube.emulated.kinds.pods.resource_errors import quantity_errors
 from mews.kube.emulated.kinds.pods.spec_errors import taint_errors
 
@@ -108,7 +110,39 @@ def _warn(node: Object, _: Object | None) -> list[str]:
     return found
 
 
+_ROLE = "node-role.kubernetes.io/"
+
+
+def _node(node: Object, now_s: float) -> Row:
+    status = node.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    ready = condition_of(node, "Ready")
+    words = ["Unknown" if ready is None else ("Ready" if ready.get("status") == "True" else "NotReady")]
+    if (node.get("spec") or {}).get("unschedulable"):
+        words.append("SchedulingDisabled")
+    addresses = {address["type"]: address["address"] for address in reversed(status.get("addresses") or [])}
+    return [
+        node["metadata"]["name"],
+        ",".join(words),
+        _roles(node),
+        meta_age(node, now_s),
+        info.get("kubeletVersion", ""),
+        none_if_empty(addresses.get("InternalIP")),
+        none_if_empty(addresses.get("ExternalIP")),
+        info.get("osImage") or UNKNOWN,
+        info.get("kernelVersion") or UNKNOWN,
+        info.get("containerRuntimeVersion") or UNKNOWN,
+    ]
+
+
+def _roles(node: Object) -> str:
+    roles = {label.removeprefix(_ROLE) for label in labels_of(node) if label.startswith(_ROLE) and label != _ROLE}
+    named = labels_of(node).get("kubernetes.io/role")
+    return none_if_empty(",".join(sorted({*roles, *([named] if named else [])})))
+
+
 RULES = Rules(
+    printer=Printer(_node),
     default=_default,
     validate=_node_errors,
     validate_update=_change_errors,

@@ -9,6 +9,7 @@ from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
 
 
 def _budget_errors(budget: Object) -> list[FieldError]:
@@ -39,7 +40,14 @@ def _budget_status_errors(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
+def _budget(obj: Object, _: float) -> Row:
+    spec = spec_of(obj)
+    wanted = [str(spec.get(name, "N/A")) for name in ("minAvailable", "maxUnavailable")]
+    return [*wanted, status_of(obj).get("disruptionsAllowed", 0)]
+
+
 RULES = Rules(
+    printer=Printer(_budget, is_part=True),
     validate=_budget_errors,
     validate_status_update=_budget_status_errors,
     metadata=MetadataChecks(on_create=False, on_update=(), on_status=()),

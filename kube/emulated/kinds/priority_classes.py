@@ -7,6 +7,7 @@ from mews.kube.emulated.core.checks import common
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
 
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _USERS_LIMIT = 1_000_000_000
@@ -58,4 +59,14 @@ def _stamp_create(priority_class: Object, _: str) -> None:
     priority_class["metadata"]["generation"] = 1
 
 
-RULES = Rules(stamp_create=_stamp_create, validate=_validate, validate_update=_change)
+def _priority_class(obj: Object, now_s: float) -> Row:
+    return [
+        obj["metadata"]["name"],
+        obj["value"],
+        bool(obj.get("globalDefault")),
+        meta_age(obj, now_s),
+        obj.get("preemptionPolicy", ""),
+    ]
+
+
+RULES = Rules(printer=Printer(_priority_class), stamp_create=_stamp_create, validate=_validate, validate_update=_change)

@@ -10,6 +10,7 @@ from mews.kube.api.quantities import parse
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, status_of
 from mews.kube.emulated.kinds.pods.resource_errors import is_extended, plain_resource_name_errors
 
 _COUNTED = (
@@ -138,4 +139,17 @@ def _operator_errors(expression: Mapping[str, Any], path: str) -> Iterator[Field
         yield refusals.bad(f"{path}.operator", operator, "not a valid selector operator")
 
 
-RULES = Rules(validate=_quota_errors, compare=_compare, validate_status_update=_status_errors)
+def _quota(obj: Object, _: float) -> Row:
+    hard, used = status_of(obj).get("hard") or {}, status_of(obj).get("used") or {}
+    texts = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
+    limits = [name for name in texts if name.startswith("limits.")]
+    requests = [name for name in texts if name not in limits]
+    return [", ".join(texts[name] for name in names) for names in (requests, limits)]
+
+
+RULES = Rules(
+    printer=Printer(_quota, is_part=True),
+    validate=_quota_errors,
+    compare=_compare,
+    validate_status_update=_status_errors,
+)

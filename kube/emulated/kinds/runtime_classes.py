@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, field_cell
 from mews.kube.emulated.kinds.pods.resource_errors import resource_errors
 from mews.kube.emulated.kinds.pods.spec_errors import toleration_errors
 
@@ -42,6 +43,7 @@ def _compare_runtime(new: Object, old: Object) -> list[FieldError]:
 
 
 RULES = Rules(
+    printer=Printer(field_cell("handler"), is_part=True),
     validate=_runtime_errors,
     compare=_compare_runtime,
     metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),

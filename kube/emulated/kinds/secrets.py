@@ -13,6 +13,7 @@ from mews.kube.emulated.core.store import limits, refusals
 from mews.kube.emulated.core.store.json_errors import json_error
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
 from mews.kube.emulated.kinds.held_data import fixed_errors, key_errors
 
 _NEEDED: Mapping[str, tuple[str, ...]] = {
@@ -72,7 +73,12 @@ def _secret_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return [*found, *fixed_errors(new, old), *_validate_secret(new)]
 
 
+def _secret(obj: Object, now_s: float) -> Row:
+    return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), meta_age(obj, now_s)]
+
+
 RULES = Rules(
+    printer=Printer(_secret),
     default=_default_secret,
     validate=_validate_secret,
     validate_update=_secret_change,

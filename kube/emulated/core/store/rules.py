@@ -12,6 +12,7 @@ from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.metadata_errors import USUAL, MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.tables.cells import Printer
 
 S = TypeVar("S")
 """The store that the rules look into: a parameter, since the store is given its rules and neither imports the other."""
@@ -68,5 +69,7 @@ class KindRules(Struct, Generic[S], frozen=True):
     """After each commit (old, new)."""
     metadata: MetadataChecks = USUAL
     """What the kind's own validation asks of the metadata."""
+    printer: Printer | None = None
+    """What makes the cells of ``kubectl get``; None: the name and the age."""
     keeps_status: bool = False
     """A status given on create is kept."""

@@ -16,6 +16,10 @@ Cell = str | int | float | bool | None
 Row = list[Cell]
 
 
+Cells = Callable[[Object, float], Row]
+"""The cells of an object, or those between its name and its age."""
+
+
 class ColumnSpec(Struct, frozen=True):
     """A column; priority 1 shows with ``-o wide`` only."""
 
@@ -61,10 +65,12 @@ def none_if_empty(text: str | None) -> str:
 class Printer(Struct, frozen=True):
     """The cells of one object at a time (unix seconds)."""
 
-    cells: Callable[[Object, float], Row]
+    cells: Cells
     conditions: Callable[[Object], list[dict[str, Any]]] | None = None
     nothing_is_null: bool = False
     """Whether a table of no objects has no list of rows."""
+    order: Callable[[Object], Any] | None = None
+    """By what they are sorted, where that is not their names."""
     is_part: bool = False
     """Whether the cells lack the name, which comes first, and the age, which comes wherever its column is."""
 
@@ -111,3 +117,31 @@ def selector_text(selector: Mapping[str, Any] | None) -> str:
         key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
         terms.append((key, _OPERATORS.get(expression["operator"], "<error>").format(key, values)))
     return none_if_empty(",".join(text for _, text in sorted(terms)))
+
+
+def status_of(obj: Object) -> Mapping[str, Any]:
+    """Return the status of an object, empty where it has none."""
+    return obj.get("status") or {}
+
+
+def field_cell(*path: str, default: Any = "") -> Cells:
+    """Return what makes the one cell of a field."""
+
+    def part(obj: Object, _: float) -> Row:
+        value: Any = obj
+        for name in path:
+            value = (value or {}).get(name)
+        return [default if value is None else value]
+
+    return part
+
+
+def count_cell(name: str) -> Cells:
+    """Return what makes the one cell of a length."""
+    return lambda obj, _: [len(obj.get(name) or ())]
+
+
+def first_texts(shown: Sequence[str], total: int, most: int = 3) -> str:
+    """Return the first texts, and how many more there are."""
+    text = ",".join(shown[:most])
+    return f"{text} + {total - most} more..." if total > most else none_if_empty(text)

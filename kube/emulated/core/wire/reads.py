@@ -17,9 +17,8 @@ from mews.kube.emulated.core.store.admission import answered
 from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.selection import select
 from mews.kube.emulated.core.store.store import read_version
-from mews.kube.emulated.core.tables import tables
 from mews.kube.emulated.core.tables.cells import ColumnSpec, meta_age
-from mews.kube.emulated.core.wire import parameters
+from mews.kube.emulated.core.wire import parameters, tables
 from mews.kube.emulated.core.wire.call import Call
 from mews.kube.emulated.core.wire.negotiation import Form
 
@@ -93,6 +92,7 @@ def shaped(
         return tables.table(
             call.kind,
             objects,
+            call.world.store.rules(call.kind).printer,
             now_s=call.world.store.now(),
             metadata=metadata,
             include=call.query.get("includeObject") or "Metadata",

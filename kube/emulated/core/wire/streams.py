@@ -17,8 +17,7 @@ from mews.kube.emulated.core.store.admission import answered
 from mews.kube.emulated.core.store.selection import select
 from mews.kube.emulated.core.store.shelf import WatchInbox
 from mews.kube.emulated.core.store.views import all_shown, view_of
-from mews.kube.emulated.core.tables import tables
-from mews.kube.emulated.core.wire import parameters, reads
+from mews.kube.emulated.core.wire import parameters, reads, tables
 from mews.kube.emulated.core.wire.call import Call, headers, warning
 from mews.kube.emulated.core.wire.negotiation import JSON, encode
 
@@ -175,5 +174,10 @@ class _Lines:
         table = {**reads.shaped(self._call, form, [], version, single=False, head=self._head), "rows": None}
         if ended is not None:
             shown = tables.partial(ended, form.version)
-            table["rows"] = [{"cells": tables.empty_cells(self._call.kind), "object": shown}]
+            table["rows"] = [
+                {
+                    "cells": tables.empty_cells(self._call.kind, self._call.world.store.rules(self._call.kind).printer),
+                    "object": shown,
+                }
+            ]
         return table

@@ -11,6 +11,8 @@ from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.tables.cells import Printer
+from mews.kube.emulated.kinds.pods import pod_table
 from mews.kube.emulated.kinds.pods.annotation_errors import profile_errors
 from mews.kube.emulated.kinds.pods.change_errors import pod_errors, subresource_errors
 from mews.kube.emulated.kinds.pods.pod_resources import default_pod_resources, qos_class
@@ -138,6 +140,7 @@ def _warn(new: Object, old: Object | None) -> list[str]:
 
 
 RULES = Rules(
+    printer=Printer(pod_table.cells, pod_table.conditions),
     warn=_warn,
     default=_default,
     warn_early=armor_warnings,

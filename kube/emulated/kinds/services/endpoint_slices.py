@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, first_texts
 from mews.kube.emulated.kinds.services.reachable import PROTOCOLS, reachable
 from mews.kube.emulated.packs.aggregation.conditions import slice_committed
 
@@ -151,7 +152,15 @@ def _slice_warnings(endpoint_slice: Object, _: Object | None) -> list[str]:
     return found
 
 
+def _slice(obj: Object, _: float) -> Row:
+    ports = [str(port.get("port") or port.get("name") or "*") for port in obj.get("ports") or ()]
+    addresses = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
+    listed = [first_texts(texts, len(texts)).replace("<none>", "<unset>") for texts in (ports, addresses)]
+    return [obj.get("addressType", ""), *listed]
+
+
 RULES = Rules(
+    printer=Printer(_slice, is_part=True),
     default=_forget_topology,
     warn=_slice_warnings,
     validate=_slice_errors,

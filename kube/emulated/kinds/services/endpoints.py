@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, first_texts
 from mews.kube.emulated.kinds.services.reachable import PROTOCOLS, reachable
 
 
@@ -76,6 +77,22 @@ def _endpoints_warnings(endpoints: Object, _: Object | None) -> list[str]:
     return found
 
 
+def _endpoints(obj: Object, _: float) -> Row:
+    found: list[str] = []
+    for subset in obj.get("subsets") or ():
+        addresses = [address["ip"] for address in subset.get("addresses") or ()]
+        ports = subset.get("ports") or ()
+        found += [f"{_bracketed(ip)}:{port['port']}" for port in ports for ip in addresses] if ports else addresses
+    return [first_texts(found, len(found))]
+
+
+def _bracketed(ip: str) -> str:
+    return f"[{ip}]" if ":" in ip else ip
+
+
 RULES = Rules(
-    validate=_endpoints_errors, warn=_endpoints_warnings, metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA))
+    printer=Printer(_endpoints, is_part=True),
+    validate=_endpoints_errors,
+    warn=_endpoints_warnings,
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)),
 )

@@ -12,6 +12,7 @@ from mews.kube.emulated.core.checks.common import items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, dns_1035_named
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer
 from mews.kube.emulated.kinds.pods.spec_errors import port_name_errors
 from mews.kube.emulated.kinds.services import allocation
 from mews.kube.emulated.kinds.services.reachable import reachable
@@ -21,6 +22,7 @@ from mews.kube.emulated.packs.aggregation.conditions import service_committed
 if TYPE_CHECKING:
     from mews.kube.emulated.core.store.kinds import Kind
     from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.tables.cells import Row, labels_text, meta_age, none_if_empty
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -386,7 +388,40 @@ def _warn(new: Object, _: Object | None) -> list[str]:  # noqa: C901
     return found
 
 
+def _service(obj: Object, now_s: float) -> Row:
+    spec = obj.get("spec") or {}
+    ports = [
+        f"{port['port']}:{port['nodePort']}/{port['protocol']}"
+        if port.get("nodePort")
+        else f"{port['port']}/{port['protocol']}"
+        for port in spec.get("ports") or ()
+    ]
+    return [
+        obj["metadata"]["name"],
+        spec.get("type", ""),
+        none_if_empty(spec.get("clusterIP")),
+        _external(obj),
+        none_if_empty(",".join(ports)),
+        meta_age(obj, now_s),
+        labels_text(spec.get("selector")),
+    ]
+
+
+def _external(service: Object) -> str:
+    """Return where a service is reached from outside."""
+    spec = service.get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    addresses = spec.get("externalIPs") or []
+    if spec.get("type") != "LoadBalancer":
+        return none_if_empty(",".join(addresses))
+    entries = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    balanced = sorted({entry.get("ip") or entry.get("hostname", "") for entry in entries})
+    return ",".join([*balanced, *addresses]) or "<pending>"
+
+
 RULES = Rules(
+    printer=Printer(_service),
     default=_default,
     allocate=_allocate,
     validate=_errors,

@@ -14,8 +14,9 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
 from mews.kube.emulated.kinds.pods.resource_errors import quantity_errors
-from mews.kube.emulated.kinds.volumes.class_annotation import CLASS_ANNOTATION
+from mews.kube.emulated.kinds.volumes.common import CLASS_ANNOTATION, class_of_storage, phase_of, short_modes
 from mews.kube.emulated.kinds.volumes.volume_errors import access_mode_errors
 from mews.kube.emulated.types import internal_kinds
 
@@ -207,7 +208,17 @@ def _key_errors(path: str, name: str) -> list[FieldError]:
     return found or ([refusals.unsupported(path, name, ("storage",))] if native and name != "storage" else [])
 
 
+def _claim(obj: Object, _: float) -> Row:
+    spec, status, capacity, modes = spec_of(obj), status_of(obj), "", ""
+    if spec.get("volumeName"):
+        modes = short_modes(status.get("accessModes"))
+        capacity = (status.get("capacity") or {}).get("storage", "0")
+    attributes, mode = spec.get("volumeAttributesClassName", "<unset>"), spec.get("volumeMode", "<unset>")
+    return [phase_of(obj), spec.get("volumeName", ""), capacity, modes, class_of_storage(obj), attributes, mode]
+
+
 RULES = Rules(
+    printer=Printer(_claim, is_part=True),
     default=_default_claim,
     prepare_update=_prepare_claim_update,
     validate=_claim_errors,

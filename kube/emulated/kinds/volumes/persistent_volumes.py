@@ -12,7 +12,8 @@ from mews.kube.emulated.core.checks.common import Part
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
-from mews.kube.emulated.kinds.volumes.class_annotation import CLASS_ANNOTATION
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
+from mews.kube.emulated.kinds.volumes.common import CLASS_ANNOTATION, class_of_storage, phase_of, short_modes
 from mews.kube.emulated.kinds.volumes.volume_errors import VOLUME_SOURCES, persistent_volume_spec_errors
 from mews.kube.emulated.types import internal_kinds
 
@@ -116,7 +117,23 @@ def _volume_warnings(volume: Object, _: Object | None) -> list[str]:
     return found + [f"spec.{_SHOWN_AS.get(name, name)}: {_OLD_SOURCES[name]}" for name in old]
 
 
+def _volume(obj: Object, _: float) -> Row:
+    spec, claim = spec_of(obj), spec_of(obj).get("claimRef")
+    return [
+        (spec.get("capacity") or {}).get("storage", "0"),
+        short_modes(spec.get("accessModes")),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        phase_of(obj),
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+        class_of_storage(obj),
+        spec.get("volumeAttributesClassName", "<unset>"),
+        status_of(obj).get("reason", ""),
+        spec.get("volumeMode", "<unset>"),
+    ]
+
+
 RULES = Rules(
+    printer=Printer(_volume, is_part=True),
     warn=_volume_warnings,
     stamp_update=_stamp_phase,
     stamp_create=_stamp_volume,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mews.kube.api.objects import Object
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Row, selector_text, spec_of, status_of
 from mews.kube.emulated.kinds.pods.pods import default_spec
 from mews.kube.emulated.kinds.pods.warnings import hostname_warnings, pod_warnings
-
-if TYPE_CHECKING:
-    pass
 
 
 def default_template(spec: dict[str, Any]) -> None:
@@ -75,3 +73,20 @@ def keep_gate_shut(new: Object, old: Object) -> None:
     """DeploymentReplicaSetTerminatingReplicas is off by default in 1.34."""
     if "terminatingReplicas" not in (old.get("status") or {}):
         (new.get("status") or {}).pop("terminatingReplicas", None)
+
+
+def layout(template: Mapping[str, Any]) -> list[str]:
+    """Return names and images of the containers of a template."""
+    containers = (template.get("spec") or {}).get("containers") or ()
+    return [",".join(container.get(field, "") for container in containers) for field in ("name", "image")]
+
+
+def numbers(obj: Object, *names: str) -> list[int]:
+    """Return those numbers of the status."""
+    return [status_of(obj).get(name, 0) for name in names]
+
+
+def described(obj: Object) -> Row:
+    """Return what of a workload only wide tables show: names and images of its containers, its selector."""
+    spec = spec_of(obj)
+    return [*layout(spec.get("template") or {}), selector_text(spec.get("selector"))]

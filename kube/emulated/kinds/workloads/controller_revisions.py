@@ -10,6 +10,7 @@ from mews.kube.emulated.core.checks.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row
 
 
 def _revision_errors(revision: Object) -> list[FieldError]:
@@ -29,7 +30,17 @@ def _revision_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return common.not_negative("revision", new.get("revision")) + _compare_revision(new, old)
 
 
+def _revision(obj: Object, _: float) -> Row:
+    owners = [owner for owner in obj["metadata"].get("ownerReferences") or () if owner.get("controller")]
+    named = "<none>"
+    for owner in owners:
+        group = owner["apiVersion"].rpartition("/")[0]
+        named = f"{owner['kind'].lower()}{f'.{group}' if group else ''}/{owner['name']}"
+    return [named, obj.get("revision", 0)]
+
+
 RULES = Rules(
+    printer=Printer(_revision, is_part=True),
     validate=_revision_errors,
     validate_update=_revision_change,
     metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)),

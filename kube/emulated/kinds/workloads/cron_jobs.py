@@ -5,8 +5,10 @@ from __future__ import annotations
 from mews.kube.api.objects import Object
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
+from mews.kube.emulated.core.tables.cells import Printer, Row, selector_text, spec_of, status_of
+from mews.kube.emulated.core.tables.durations import age
 from mews.kube.emulated.kinds.pods.warnings import hostname_warnings
-from mews.kube.emulated.kinds.workloads.common import default_pods, is_new, job_warnings
+from mews.kube.emulated.kinds.workloads.common import default_pods, is_new, job_warnings, layout
 from mews.kube.emulated.kinds.workloads.cron_errors import cron_job_change_errors, cron_job_errors
 
 
@@ -26,7 +28,18 @@ def _warn_of_schedules(new: Object, old: Object | None) -> list[str]:
     return found
 
 
+def _cron_job(obj: Object, now_s: float) -> Row:
+    spec, status = spec_of(obj), status_of(obj)
+    job = (spec.get("jobTemplate") or {}).get("spec") or {}
+    last = status.get("lastScheduleTime")
+    suspended = str(spec.get("suspend", "<unset>"))
+    schedule = [spec.get("schedule", ""), spec.get("timeZone", "<none>"), suspended, len(status.get("active") or ())]
+    since = age(last, now_s) if last else "<none>"
+    return [*schedule, since, *layout(job.get("template") or {}), selector_text(job.get("selector"))]
+
+
 RULES = Rules(
+    printer=Printer(_cron_job, is_part=True),
     warn=_warn_of_schedules,
     default=_default_cron_job,
     validate=cron_job_errors,

@@ -6,7 +6,8 @@ from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.users import User
-from mews.kube.emulated.kinds.workloads.common import default_pods, rolling, selector_change, warn
+from mews.kube.emulated.core.tables.cells import Printer, Row, labels_text, selector_text, spec_of
+from mews.kube.emulated.kinds.workloads.common import default_pods, layout, numbers, rolling, selector_change, warn
 from mews.kube.emulated.kinds.workloads.status_errors import daemon_set_status_errors
 from mews.kube.emulated.kinds.workloads.workload_errors import daemon_set_errors
 
@@ -37,7 +38,19 @@ def _note_template(daemon_set: Object, generation: int) -> None:
     metadata["annotations"] = {**annotations_of(daemon_set), _TEMPLATE_GENERATION: str(generation)}
 
 
+_DAEMON_COUNTS = (
+    "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable",
+)  # fmt: skip
+
+
+def _daemon_set(obj: Object, _: float) -> Row:
+    template = spec_of(obj).get("template") or {}
+    nodes = labels_text((template.get("spec") or {}).get("nodeSelector"))
+    return [*numbers(obj, *_DAEMON_COUNTS), nodes, *layout(template), selector_text(spec_of(obj).get("selector"))]
+
+
 RULES = Rules(
+    printer=Printer(_daemon_set, is_part=True),
     warn=warn,
     validate_status_update=daemon_set_status_errors,
     default=_default_daemon_set,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from mews.kube.api.objects import Object, annotations_of
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
 from mews.kube.emulated.kinds.workloads.common import (
     default_pods,
+    described,
     keep_gate_shut,
     rolling,
     selector_change,
@@ -27,7 +29,20 @@ def _is_annotated_anew(new: Object, old: Object) -> bool:
     return annotations_of(new) != annotations_of(old)
 
 
+def _deployment(obj: Object, now_s: float) -> Row:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    return [
+        obj["metadata"]["name"],
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 1)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        meta_age(obj, now_s),
+        *described(obj),
+    ]
+
+
 RULES = Rules(
+    printer=Printer(_deployment),
     warn=warn_of_name,
     prepare_update=keep_gate_shut,
     validate_status_update=deployment_status_errors,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mews.kube.api.objects import Object, clone, labels_of
+from mews.kube.api.objects import Object, clone, condition_of, labels_of, seconds
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.store import Store
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
+from mews.kube.emulated.core.tables.durations import age
 from mews.kube.emulated.kinds.pods.warnings import hostname_warnings
-from mews.kube.emulated.kinds.workloads.common import default_pods, is_new, job_warnings
+from mews.kube.emulated.kinds.workloads.common import default_pods, described, is_new, job_warnings
 from mews.kube.emulated.kinds.workloads.job_errors import job_change_errors, job_errors
 from mews.kube.emulated.kinds.workloads.job_status_errors import job_status_errors
 
@@ -67,7 +69,35 @@ def _warn_of_jobs(new: Object, old: Object | None) -> list[str]:
     return found + (job_warnings(new["spec"], "spec") if is_new(new, old) else [])
 
 
+def _job(obj: Object, now_s: float) -> Row:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    wanted, at_once = spec.get("completions"), spec.get("parallelism", 0)
+    if wanted is None:
+        wanted = f"1 of {at_once}" if at_once > 1 else 1
+    begun, ended = status.get("startTime"), status.get("completionTime")
+    took = "" if not begun else age(begun, now_s if not ended else seconds(ended))
+    return [
+        obj["metadata"]["name"],
+        _job_status(obj),
+        f"{status.get('succeeded', 0)}/{wanted}",
+        took,
+        meta_age(obj, now_s),
+        *described(obj),
+    ]
+
+
+def _job_status(job: Object) -> str:
+    for kind, word in (("Complete", "Complete"), ("Failed", "Failed"), ("Suspended", "Suspended")):
+        found = condition_of(job, kind)
+        if found is not None and found.get("status") == "True":
+            return word
+    if job["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return "Running"
+
+
 RULES = Rules(
+    printer=Printer(_job),
     warn=_warn_of_jobs,
     default=_default_job,
     admit=_admit_job,

@@ -8,8 +8,9 @@ from mews.kube.api.objects import Object
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, label_named
 from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of
 from mews.kube.emulated.kinds.volumes.persistent_volume_claims import claim_spec_warnings
-from mews.kube.emulated.kinds.workloads.common import default_pods, rolling, warn
+from mews.kube.emulated.kinds.workloads.common import default_pods, layout, numbers, rolling, warn
 from mews.kube.emulated.kinds.workloads.status_errors import stateful_set_status_errors
 from mews.kube.emulated.kinds.workloads.workload_errors import stateful_set_change_errors, stateful_set_errors
 from mews.kube.emulated.types.decoding import zero
@@ -55,7 +56,13 @@ def _max_unavailable(stateful_set: Object) -> Any:
     return rolling.get("maxUnavailable")
 
 
+def _stateful_set(obj: Object, _: float) -> Row:
+    spec = spec_of(obj)
+    return [f"{numbers(obj, 'readyReplicas')[0]}/{spec.get('replicas', 1)}", *layout(spec.get("template") or {})]
+
+
 RULES = Rules(
+    printer=Printer(_stateful_set, is_part=True),
     warn=_warn_of_claims,
     prepare_update=_close_gates,
     prepare_create=_prepare_stateful_set,

@@ -12,6 +12,7 @@ from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, segment_named
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row
 
 _GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
@@ -98,6 +99,15 @@ def _compare_binding(new: Object, old: Object) -> list[FieldError]:
     return [refusals.bad("roleRef", shown, "cannot change roleRef")]
 
 
+def _binding(obj: Object, _: float) -> Row:
+    role, subjects = obj.get("roleRef") or {}, obj.get("subjects") or ()
+    by_kind: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
+    for subject in subjects:
+        place = f"{subject['namespace']}/" if subject.get("namespace") else ""
+        by_kind.setdefault(subject["kind"], []).append(place + subject["name"])
+    return [f"{role.get('kind', '')}/{role.get('name', '')}", *(", ".join(by_kind[kind]) for kind in list(by_kind)[:3])]
+
+
 ROLES = Rules(
     validate=lambda role: _role_errors(role, namespaced=True),
     metadata=MetadataChecks(
@@ -111,6 +121,7 @@ CLUSTER_ROLES = Rules(
     ),
 )
 ROLE_BINDINGS = Rules(
+    printer=Printer(_binding, is_part=True),
     default=_default_binding,
     validate=lambda binding: _binding_errors(binding, ("Role", "ClusterRole")),
     compare=_compare_binding,
@@ -119,6 +130,7 @@ ROLE_BINDINGS = Rules(
     ),
 )
 CLUSTER_ROLE_BINDINGS = Rules(
+    printer=Printer(_binding, is_part=True),
     default=_default_binding,
     validate=lambda binding: _binding_errors(binding, ("ClusterRole",)),
     compare=_compare_binding,

@@ -12,6 +12,7 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
 from mews.kube.emulated.packs.aggregation.conditions import api_service_committed
 
 
@@ -70,7 +71,18 @@ def _service_status_errors(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
+def _service_conditions(obj: Object, _: float) -> Row:
+    service = spec_of(obj).get("service")
+    named = f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
+    available = next((c for c in status_of(obj).get("conditions") or () if c["type"] == "Available"), None)
+    text = "Unknown" if available is None else available["status"]
+    if available is not None and available["status"] != "True":
+        text = f"{text} ({available.get('reason', '')})"
+    return [named, text]
+
+
 RULES = Rules(
+    printer=Printer(_service_conditions, is_part=True),
     after_commit=api_service_committed,
     validate=_service_errors,
     validate_status_update=_service_status_errors,

@@ -17,6 +17,8 @@ from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, anyhow_named
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
+from mews.kube.emulated.core.tables.durations import human
 from mews.kube.emulated.kinds.pods.pod_volume_errors import signer_errors
 
 _SHORTEST_CERTIFICATE_S = 600
@@ -172,7 +174,18 @@ def _of_type(request: Object, kind: str) -> list[Part]:
     return [condition for condition in _conditions(request) if condition.get("type") == kind]
 
 
+def _signing(obj: Object, _: float) -> Row:
+    spec, status = spec_of(obj), status_of(obj)
+    types = {condition["type"] for condition in status.get("conditions") or ()}
+    words = ["Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"]
+    words += ["Failed"] if "Failed" in types else []
+    words += ["Issued"] if status.get("certificate") else []
+    lasts = human(spec["expirationSeconds"]) if spec.get("expirationSeconds") is not None else "<none>"
+    return [spec.get("signerName") or "<none>", spec.get("username", ""), lasts, ",".join(words)]
+
+
 RULES = Rules(
+    printer=Printer(_signing, is_part=True),
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     stamp_update=_stamp_update,

@@ -12,6 +12,7 @@ from mews.kube.emulated.core.store.kinds import Column, Kind, Subresource
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, subdomain_named
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.store.users import User
+from mews.kube.emulated.core.tables.cells import Printer
 from mews.kube.emulated.packs.definitions import cleanup, names
 from mews.kube.emulated.packs.definitions import versions as crd_versions
 from mews.kube.emulated.packs.definitions.definition_errors import definition_errors, name_errors
@@ -19,6 +20,8 @@ from mews.kube.emulated.types.custom import formats, internal
 
 if TYPE_CHECKING:
     from mews.kube.emulated.core.store.store import Store
+from mews.kube.api.objects import condition_of
+from mews.kube.emulated.core.tables.cells import Row, spec_of
 
 _OBJECT_VERBS = ("get", "patch", "update")
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -199,7 +202,26 @@ def named_by_plural_and_group(crd: Object, text: str, prefix: bool) -> list[str]
     return found if text == required else [*found, 'must be spec.names.plural+"."+spec.group']
 
 
+def _definition(crd: Object, _: float) -> Row:
+    """pkg/registry/customresourcedefinition/tableconvertor of k8s.io/apiextensions-apiserver, 1.37."""
+    spec, metadata = spec_of(crd), crd["metadata"]
+    named, established = spec.get("names") or {}, condition_of(crd, "Established") or {}
+    served = [version for version in spec.get("versions") or () if version.get("served")]
+    versions = sorted(f"{each['name']}{'(storage)' if each.get('storage') else ''}" for each in served)
+    return [
+        metadata["name"],
+        spec.get("scope", ""),
+        ",".join(versions),
+        metadata.get("creationTimestamp", ""),
+        spec.get("group", ""),
+        named.get("kind", ""),
+        ",".join(named.get("shortNames") or ()),
+        established.get("status") == "True",
+    ]
+
+
 RULES = Rules(
+    printer=Printer(_definition, nothing_is_null=True),
     default=_default,
     prepare_create=_prepare_create,
     validate=definition_errors,

@@ -15,10 +15,12 @@ from mews.kube.emulated.core.checks.base import RESET_WITH_STATUS, Rules
 from mews.kube.emulated.core.store import names
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of
+from mews.kube.emulated.core.tables.durations import age
 from mews.kube.emulated.kinds.volumes.volume_errors import driver_name_errors
 from mews.kube.emulated.packs.devices.device_errors import label_errors, pool_name_errors, selectors_errors
 from mews.kube.emulated.packs.devices.device_feature_errors import device_taint_errors
-from mews.kube.emulated.packs.devices.device_kinds import default_taint_time
+from mews.kube.emulated.packs.devices.resource_slices import default_taint_time
 
 _MOST_CONDITIONS = 8
 
@@ -62,7 +64,17 @@ def _status_errors(new: Object, _old: Object) -> list[FieldError]:
 
 sharing_errors = partial(_errors, shares=True)
 """Where devices may be shared (DRAConsumableCapacity)."""
+
+
+def _taint_rule(obj: Object, now_s: float) -> Row:
+    taint = spec_of(obj).get("taint") or {}
+    added = taint.get("timeAdded")
+    words = [taint.get(name, "") for name in ("key", "value", "effect")]
+    return [*words, age(added, now_s) if added else ""]
+
+
 RULES = Rules(
+    printer=Printer(_taint_rule, is_part=True),
     default_times=_default_time,
     validate=_errors,
     validate_status_update=_status_errors,

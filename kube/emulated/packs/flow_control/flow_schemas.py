@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
 from mews.kube.emulated.packs.aggregation.conditions import schema_committed
 from mews.kube.emulated.packs.flow_control.status import status_errors
 
@@ -154,7 +155,22 @@ def _resource_errors(rule: Part, path: str) -> Iterator[FieldError]:
             yield from common.bads(f"{here}[{index}]", space, texts)
 
 
+def _flow(obj: Object, _: float) -> Row:
+    spec = spec_of(obj)
+    conditions = status_of(obj).get("conditions") or ()
+    dangling = next((condition["status"] for condition in conditions if condition["type"] == "Dangling"), "?")
+    level = (spec.get("priorityLevelConfiguration") or {}).get("name", "")
+    method = (spec.get("distinguisherMethod") or {}).get("type", "<none>")
+    return [level, spec.get("matchingPrecedence", 0), method, dangling]
+
+
+def _precedence(schema: Object) -> tuple[int, str]:
+    """The order in which requests meet them."""
+    return int((schema.get("spec") or {}).get("matchingPrecedence") or 0), str(schema["metadata"]["name"])
+
+
 RULES = Rules(
+    printer=Printer(_flow, is_part=True, order=_precedence),
     after_commit=schema_committed,
     validate=_schema_errors,
     validate_status_update=lambda new, _: [*status_errors(new)],

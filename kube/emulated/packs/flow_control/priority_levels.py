@@ -10,6 +10,7 @@ from mews.kube.emulated.core.checks.common import Part, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of
 from mews.kube.emulated.packs.aggregation.conditions import level_committed
 from mews.kube.emulated.packs.flow_control.status import status_errors
 
@@ -108,7 +109,20 @@ def _bits(queues: int, hand: int) -> int:
     return (draws - 1).bit_length()
 
 
+def _level(obj: Object, _: float) -> Row:
+    spec = spec_of(obj)
+    limited = spec.get("limited")
+    queuing = ((limited or {}).get("limitResponse") or {}).get("queuing") or {}
+    shares = "<none>" if limited is None else limited.get("nominalConcurrencyShares", 0)
+    return [
+        spec.get("type", ""),
+        shares,
+        *(queuing.get(n, "<none>") for n in ("queues", "handSize", "queueLengthLimit")),
+    ]
+
+
 RULES = Rules(
+    printer=Printer(_level, is_part=True),
     after_commit=level_committed,
     validate=_level_errors,
     validate_status_update=lambda new, _: [*status_errors(new)],

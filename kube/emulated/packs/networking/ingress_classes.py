@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of
 from mews.kube.emulated.packs.networking.references import reference_errors
 
 _LONGEST_CONTROLLER = 250
@@ -50,7 +51,16 @@ def _compare_class(new: Object, old: Object) -> list[FieldError]:
     return [*common.fixed("spec.controller", after, before)]
 
 
+def _ingress_class(obj: Object, _: float) -> Row:
+    parameters, text = spec_of(obj).get("parameters"), "<none>"
+    if parameters:
+        group = parameters.get("apiGroup")
+        text = f"{parameters.get('kind', '')}{f'.{group}' if group else ''}/{parameters.get('name', '')}"
+    return [spec_of(obj).get("controller", ""), text]
+
+
 RULES = Rules(
+    printer=Printer(_ingress_class, is_part=True),
     default=_default_class,
     validate=_class_errors,
     compare=_compare_class,

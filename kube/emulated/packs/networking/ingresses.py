@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
 from mews.kube.emulated.kinds.pods.spec_errors import port_name_errors
 from mews.kube.emulated.packs.networking.references import reference_errors
 
@@ -24,6 +25,8 @@ _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 
 
 _NO_NAME = "must be a DNS name, not an IP address"
+
+_SHOWN_ADDRESSES = 3
 
 
 def _ingress_errors(ingress: Object) -> list[FieldError]:
@@ -137,7 +140,25 @@ def _balancer_errors(new: Object, _: Object) -> list[FieldError]:
     return found
 
 
+def _ingress(obj: Object, _: float) -> Row:
+    spec, rules = spec_of(obj), spec_of(obj).get("rules") or ()
+    hosts: list[str] = []
+    rest = len(rules)
+    for rule in rules:
+        if len(hosts) == _SHOWN_ADDRESSES:
+            break
+        rest -= 1
+        hosts += [rule["host"]] if rule.get("host") else []
+    # Upstream says how many rules there are beyond three, whether or not the first ones name a host.
+    more = f" + {len(rules) - _SHOWN_ADDRESSES} more..." if rest else ""
+    named = ",".join(hosts) + more if hosts else "*"
+    balanced = (status_of(obj).get("loadBalancer") or {}).get("ingress") or ()
+    addresses = sorted({entry.get("ip") or entry.get("hostname", "") for entry in balanced})
+    return [spec.get("ingressClassName", "<none>"), named, ",".join(addresses), "80, 443" if spec.get("tls") else "80"]
+
+
 RULES = Rules(
+    printer=Printer(_ingress, is_part=True),
     validate=_new_ingress_errors,
     validate_update=lambda new, _old, _part: _ingress_errors(new),
     validate_status_update=_balancer_errors,

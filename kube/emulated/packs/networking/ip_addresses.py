@@ -9,6 +9,7 @@ from mews.kube.emulated.core.checks.common import part_of
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age, spec_of
 
 
 def _address_errors(address: Object) -> list[FieldError]:
@@ -40,7 +41,17 @@ def named_by_address(_obj: Object, text: str, _prefix: bool) -> list[str]:
     return [error.text.partition(": ")[2] for error in addresses.strict_address("", text)]
 
 
+def _address(obj: Object, now_s: float) -> Row:
+    """Its age has no column, as upstream."""
+    parent = spec_of(obj).get("parentRef") or {}
+    group, place = parent.get("group"), parent.get("namespace")
+    what = f"{parent.get('resource', '')}{f'.{group}' if group else ''}".lower()
+    named = f"{what}{f'/{place}' if place else ''}/{parent.get('name', '')}" if parent else "<none>"
+    return [obj["metadata"]["name"], named, meta_age(obj, now_s)]
+
+
 RULES = Rules(
+    printer=Printer(_address),
     validate=_address_errors,
     compare=_compare_address,
     metadata=MetadataChecks(name_texts=named_by_address, on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),

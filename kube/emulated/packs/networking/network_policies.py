@@ -13,6 +13,7 @@ from mews.kube.emulated.core.checks.common import Part, items, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, selector_text, spec_of
 from mews.kube.emulated.kinds.pods.spec_errors import port_name_errors
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -108,6 +109,7 @@ def _policy_warnings(policy: Object, _: Object | None) -> list[str]:
 
 
 RULES = Rules(
+    printer=Printer(lambda obj, _: [selector_text(spec_of(obj).get("podSelector"))], is_part=True),
     default=_default_policy,
     validate=_policy_errors,
     warn=_policy_warnings,

@@ -9,6 +9,7 @@ from mews.kube.emulated.core.checks.common import items, part_of
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, spec_of
 
 
 def _range_errors(service_range: Object) -> list[FieldError]:
@@ -36,6 +37,7 @@ def _range_change(new: Object, old: Object, _: str) -> list[FieldError]:
 
 
 RULES = Rules(
+    printer=Printer(lambda obj, _: [",".join(spec_of(obj).get("cidrs") or ())], is_part=True),
     validate=_range_errors,
     validate_update=_range_change,
     validate_status_update=lambda _new, _old: [],

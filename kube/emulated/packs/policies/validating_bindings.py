@@ -10,6 +10,7 @@ from mews.kube.emulated.core.checks.base import METADATA, Rules
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError, bad, required, unsupported
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of
 from mews.kube.emulated.packs.policies.match_rules import Spec, choice_errors, default_limits, limit_errors
 
 _ACTIONS = ("Audit", "Deny", "Warn")
@@ -69,4 +70,18 @@ def _action_errors(actions: list[str], path: str) -> Iterator[FieldError]:
         yield required(path, "at least one validation action is required")
 
 
-RULES = Rules(default=_default_binding, validate=_binding_errors, metadata=MetadataChecks(on_update=(METADATA,)))
+def _policy_binding(obj: Object, _: float) -> Row:
+    spec, parameters = spec_of(obj), spec_of(obj).get("paramRef")
+    named = "<unset>"
+    if parameters:
+        place = parameters.get("namespace")
+        named = f"{place}/{parameters.get('name', '')}" if place else parameters.get("name") or "*"
+    return [spec.get("policyName", ""), named]
+
+
+RULES = Rules(
+    printer=Printer(_policy_binding, is_part=True),
+    default=_default_binding,
+    validate=_binding_errors,
+    metadata=MetadataChecks(on_update=(METADATA,)),
+)

@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.base import METADATA, RESET_WITH_STATUS, Rul
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError, bad, required, unsupported
+from mews.kube.emulated.core.tables.cells import Printer, Row, parameter_kind, spec_of
 from mews.kube.emulated.kinds.workloads.status_errors import policy_status_errors
 from mews.kube.emulated.packs.policies.match_rules import Spec, choice_errors, default_limits, limit_errors
 from mews.kube.emulated.types.policy_expressions import error_of, policy_variables
@@ -180,7 +181,12 @@ def condition_errors(spec: Spec, path: str, known: Mapping[str, Type]) -> Iterat
         seen.add(name)
 
 
+def _policy(obj: Object, _: float) -> Row:
+    return [len(spec_of(obj).get("validations") or ()), parameter_kind(obj)]
+
+
 RULES = Rules(
+    printer=Printer(_policy, is_part=True),
     default=_default_policy,
     validate=_policy_errors,
     validate_status_update=policy_status_errors,

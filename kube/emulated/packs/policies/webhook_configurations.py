@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.base import METADATA, Rules
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError, bad, required
+from mews.kube.emulated.core.tables.cells import Printer, count_cell
 from mews.kube.emulated.packs.policies.match_rules import MATCH_POLICIES, choice_errors, default_limits, rule_errors
 from mews.kube.emulated.packs.policies.validating_policies import FAILURE_POLICIES, condition_errors
 from mews.kube.emulated.packs.policies.webhook_urls import service_errors, url_errors
@@ -105,4 +106,9 @@ def _client_errors(client: Spec, path: str) -> Iterator[FieldError]:
     yield from service_errors(service or {}, f"{path}.service")
 
 
-WEBHOOKS = Rules(default=_default_webhooks, validate=_webhook_errors, metadata=MetadataChecks(on_update=(METADATA,)))
+WEBHOOKS = Rules(
+    printer=Printer(count_cell("webhooks"), is_part=True),
+    default=_default_webhooks,
+    validate=_webhook_errors,
+    metadata=MetadataChecks(on_update=(METADATA,)),
+)

@@ -10,6 +10,7 @@ from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, none_if_empty, spec_of
 
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
 
@@ -66,4 +67,20 @@ def _compare_driver(new: Object, old: Object) -> list[FieldError]:
     return found
 
 
-RULES = Rules(default=_default_driver, validate=_csi_driver_errors, compare=_compare_driver)
+def _driver(obj: Object, _: float) -> Row:
+    spec, tokens = spec_of(obj), spec_of(obj).get("tokenRequests")
+    audiences = "<unset>" if tokens is None else ",".join(token.get("audience", "") for token in tokens)
+    flags = [
+        bool(spec.get("attachRequired", True)),
+        *(bool(spec.get(n)) for n in ("podInfoOnMount", "storageCapacity")),
+    ]
+    modes = none_if_empty(",".join(spec.get("volumeLifecycleModes") or ()))
+    return [*flags, audiences, bool(spec.get("requiresRepublish")), modes]
+
+
+RULES = Rules(
+    printer=Printer(_driver, is_part=True),
+    default=_default_driver,
+    validate=_csi_driver_errors,
+    compare=_compare_driver,
+)

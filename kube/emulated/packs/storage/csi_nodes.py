@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, spec_of
 from mews.kube.emulated.kinds.volumes.volume_errors import driver_name_errors
 
 _LONGEST_NODE_ID = 256
@@ -58,6 +59,7 @@ def _compare_node(new: Object, old: Object) -> list[FieldError]:
 
 
 RULES = Rules(
+    printer=Printer(lambda obj, _: [len(spec_of(obj).get("drivers") or ())], is_part=True),
     validate=_node_errors,
     compare=_compare_node,
     metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA, OBJECT, CHANGE)),

@@ -11,6 +11,7 @@ from mews.kube.emulated.core.checks.common import Part, items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, meta_age
 from mews.kube.emulated.packs.storage.parameters import parameter_errors, provisioner_errors
 
 
@@ -60,7 +61,20 @@ def _compare_class(new: Object, old: Object) -> list[FieldError]:
     return found + common.fixed(mode, new.get(mode), old.get(mode))
 
 
+_DEFAULT_CLASSES = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+def _storage_class(obj: Object, now_s: float) -> Row:
+    annotations = obj["metadata"].get("annotations") or {}
+    default = " (default)" if any(annotations.get(name) == "true" for name in _DEFAULT_CLASSES) else ""
+    policy, mode = obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate")
+    name = obj["metadata"]["name"] + default
+    expands = bool(obj.get("allowVolumeExpansion"))
+    return [name, obj.get("provisioner", ""), policy, mode, expands, meta_age(obj, now_s)]
+
+
 RULES = Rules(
+    printer=Printer(_storage_class),
     validate=_class_errors,
     compare=_compare_class,
     metadata=MetadataChecks(on_update=(METADATA, OBJECT, METADATA_UPDATE, CHANGE)),

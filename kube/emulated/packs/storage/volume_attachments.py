@@ -9,6 +9,7 @@ from mews.kube.emulated.core.checks.common import Part
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
 from mews.kube.emulated.kinds.volumes.volume_errors import driver_name_errors, persistent_volume_spec_errors
 from mews.kube.emulated.packs.storage.parameters import LARGEST_PARAMETERS
 
@@ -58,7 +59,14 @@ def _attachment_change(new: Object, old: Object, _: str) -> list[FieldError]:
     return 2 * _attachment_errors(new) + common.fixed("spec", new["spec"], old["spec"], "storage.VolumeAttachmentSpec")
 
 
+def _attachment(obj: Object, _: float) -> Row:
+    spec = spec_of(obj)
+    volume = (spec.get("source") or {}).get("persistentVolumeName", "")
+    return [spec.get("attacher", ""), volume, spec.get("nodeName", ""), bool(status_of(obj).get("attached"))]
+
+
 RULES = Rules(
+    printer=Printer(_attachment, is_part=True),
     validate=lambda attachment: _attachment_errors(attachment) + _new_attachment_errors(attachment),
     validate_update=_attachment_change,
     metadata=MetadataChecks(on_update=(METADATA, METADATA), status_leaves=RESET_WITH_STATUS),

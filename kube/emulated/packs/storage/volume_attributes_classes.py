@@ -7,6 +7,7 @@ from mews.kube.emulated.core.checks.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
+from mews.kube.emulated.core.tables.cells import Printer, field_cell
 from mews.kube.emulated.packs.storage.parameters import parameter_errors, provisioner_errors
 
 
@@ -25,6 +26,7 @@ def _attributes_class_change(new: Object, old: Object, _: str) -> list[FieldErro
 
 
 RULES = Rules(
+    printer=Printer(field_cell("driverName"), is_part=True),
     validate=_attributes_class_errors,
     validate_update=_attributes_class_change,
     metadata=MetadataChecks(on_update=(METADATA, METADATA_UPDATE, METADATA)),

@@ -8,7 +8,8 @@ import pytest
 
 from mews.kube.api.resources import CRDS, Resource
 from mews.kube.emulated.core.store.released_kinds import kinds_of
-from mews.kube.emulated.core.tables.tables import table
+from mews.kube.emulated.core.wire.tables import table
+from mews.kube.emulated.kinds.registry import rules_of
 from mews.kube.releases.cluster_release import cluster_release, offered_versions
 from mews.kube.releases.release_data import names
 
@@ -26,7 +27,7 @@ BORN = "2026-01-01T00:00:00Z"
 def shown(kind: Any, **parts: Any) -> tuple[list[str], list[Any]]:
     """The columns of a kind, and the cells of an object with these parts."""
     obj = {"metadata": {"name": "x", "creationTimestamp": BORN}, **parts}
-    made = table(kind, [obj], now_s=1_767_225_720.0, metadata={})
+    made = table(kind, [obj], rules_of(kind).printer, now_s=1_767_225_720.0, metadata={})
     return [column["name"] for column in made["columnDefinitions"]], made["rows"][0]["cells"]
 
 

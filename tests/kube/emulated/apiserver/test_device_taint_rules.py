@@ -9,7 +9,7 @@ from mews.kube.api.resources import RESOURCE_CLAIMS, RESOURCE_SLICES, taint_rule
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.core.objects import creation, update
-from mews.kube.emulated.core.tables.tables import table
+from mews.kube.emulated.core.wire.tables import table
 from mews.kube.releases.cluster_release import cluster_release
 
 RULES = taint_rules_of("v1")
@@ -118,7 +118,8 @@ def test_a_wrong_condition_is_refused(api, conditions, places):
 def test_a_table_shows_the_taint_and_its_age(api):
     store, now = api
     rule = made(store, {"key": "k", "value": "v", "effect": "NoSchedule"})
-    shown = table(store.kinds.of(RULES), [rule], now_s=now[0] + 7, metadata={})
+    kind = store.kinds.of(RULES)
+    shown = table(kind, [rule], store.rules(kind).printer, now_s=now[0] + 7, metadata={})
     columns = ["Name", "Key", "Value", "Effect", "TimeAdded", "Age"]
     assert [column["name"] for column in shown["columnDefinitions"]] == columns
     assert shown["rows"][0]["cells"] == ["r", "k", "v", "NoSchedule", "7s", "7s"]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _STANDARD = FeatureGates()
 
 RULES: Mapping[str, str] = {
+    "bindings": "kinds.bindings:RULES",
     "configmaps": "kinds.configmaps:RULES",
     "endpoints": "kinds.services.endpoints:RULES",
     "events": "kinds.events:RULES",
@@ -62,6 +63,12 @@ RULES: Mapping[str, str] = {
     "deployments.apps": "kinds.workloads.deployments:RULES",
     "replicasets.apps": "kinds.workloads.replica_sets:RULES",
     "statefulsets.apps": "kinds.workloads.stateful_sets:RULES",
+    "selfsubjectreviews.authentication.k8s.io": "packs.access.review_kinds:RULES",
+    "tokenreviews.authentication.k8s.io": "packs.access.review_kinds:RULES",
+    "localsubjectaccessreviews.authorization.k8s.io": "packs.access.review_kinds:RULES",
+    "selfsubjectaccessreviews.authorization.k8s.io": "packs.access.review_kinds:RULES",
+    "selfsubjectrulesreviews.authorization.k8s.io": "packs.access.review_kinds:RULES",
+    "subjectaccessreviews.authorization.k8s.io": "packs.access.review_kinds:RULES",
     "horizontalpodautoscalers.autoscaling": "kinds.horizontal_pod_autoscalers:RULES",
     "cronjobs.batch": "kinds.workloads.cron_jobs:RULES",
     "jobs.batch": "kinds.workloads.jobs:RULES",

@@ -12,4 +12,8 @@ def _account(obj: Object, now_s: float) -> Row:
     return [obj["metadata"]["name"], len(obj.get("secrets") or ()), meta_age(obj, now_s)]
 
 
-RULES = Rules(printer=Printer(_account), metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)))
+RULES = Rules(
+    posts={"token": "packs.access.reviews:issue_token"},
+    printer=Printer(_account),
+    metadata=MetadataChecks(on_update=(METADATA_UPDATE, METADATA)),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -69,6 +69,11 @@ class KindRules(Struct, Generic[S], frozen=True):
     """After each commit (old, new)."""
     metadata: MetadataChecks = USUAL
     """What the kind's own validation asks of the metadata."""
+    posts: Mapping[str, str] = {}
+    """What answers a POST to a subresource of an object, or ("") a kind that is answered and never stored: the name of
+    a part (call, body, request)."""
+    orphan_warning: str = ""
+    """What the deletion of an object is warned of that does not say what becomes of its dependents."""
     printer: Printer | None = None
     """What makes the cells of ``kubectl get``; None: the name and the age."""
     keeps_status: bool = False

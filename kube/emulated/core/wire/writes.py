@@ -10,31 +10,26 @@ from msgspec.structs import replace
 
 from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.api.objects import Object
-from mews.kube.client.port import Patch
+from mews.kube.client.port import DeleteOptions, Patch
 from mews.kube.emulated.core.objects import creation, deletion, update
 from mews.kube.emulated.core.objects.apply import apply
 from mews.kube.emulated.core.objects.scale_writes import apply_scale, patch_scale, replace_scale
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.admission import completed
 from mews.kube.emulated.core.store.limits import check_stored_size
+from mews.kube.emulated.core.store.parts import part
 from mews.kube.emulated.core.store.request import WriteRequest
 from mews.kube.emulated.core.store.selection import select
 from mews.kube.emulated.core.wire import parameters
 from mews.kube.emulated.core.wire.call import Call, read_aside, read_body, read_object, warning, yaml_of
 from mews.kube.emulated.core.wire.negotiation import encode, media_of, parse_json
 from mews.kube.emulated.core.wire.reads import list_body, written
-from mews.kube.emulated.kinds.pods import actions
-from mews.kube.emulated.packs.access import reviews
 from mews.kube.emulated.types import strictness
 from mews.kube.emulated.types.bodies import decode as decode_body
 from mews.kube.emulated.types.bodies import decode_subresource
 
 _CREATED = 201
 _JSON_TEXTS = ("application/json", Patch.JSON, Patch.MERGE, Patch.STRATEGIC)
-_JOB_ORPHANS = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
-    "propagationPolicy=Orphan to suppress this warning"
-)
 
 
 def _request(call: Call, options: str) -> WriteRequest:
@@ -71,7 +66,7 @@ async def _written_once(raw: bytes, write: Callable[[WriteRequest], Object], req
 
 
 async def post(call: Call) -> web.StreamResponse:
-    """Create an object, or act on a pod."""
+    """Create an object, or act on one."""
     request = _request(call, "CreateOptions")
     body, raw = await read_object(call)
     request = await _with_body(call, request, raw)
@@ -100,35 +95,20 @@ def _unstored(call: Call, body: Object, request: WriteRequest) -> Object:
     body["metadata"] = metadata = body.get("metadata") or {}
     creation.drop_repeated_owners(metadata, request)
     creation.place(call.kind, body, call.namespace)
-    if call.kind.plural == "bindings":
-        name = metadata.get("name", "")
-        return actions.bind(call.world.store, call.namespace, name, body, request, posted_to=call.kind)
-    return reviews.review(call, body, request)
+    return _posted(call, "", body, request)
 
 
 def _act(call: Call, body: Object, request: WriteRequest) -> Object:
-    name = call.route.name
     body = decode_subresource(call.kind, call.route.subresource, body, request)
-    given = (body.get("metadata") or {}).get("name")
-    version = str(body.get("apiVersion") or "")
-    match call.route.subresource:
-        case "eviction" if version not in ("", "policy/v1", "policy/v1beta1"):
-            text = f'no kind "Eviction" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
-            raise BadRequestError(
-                f'Eviction in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: {text}'
-            )
-        case "token":
-            return reviews.issue_token(call, body)
-        case "binding":
-            if given != name:
-                raise BadRequestError("name in URL does not match name in Binding object")
-            return actions.bind(call.world.store, call.namespace, name, body, request)
-        case "eviction":
-            if given != name:
-                raise BadRequestError("name in URL does not match name in Eviction object")
-            options = parameters.delete_options(call.query, body.get("deleteOptions"))
-            return actions.evict(call.world.store, call.namespace, name, options, request)
-    raise refusals.wrong_method()
+    return _posted(call, call.route.subresource, body, request)
+
+
+def _posted(call: Call, subresource: str, body: Object, request: WriteRequest) -> Object:
+    reference = call.world.store.rules(call.kind).posts.get(subresource)
+    if reference is None:
+        raise refusals.wrong_method()
+    answered: Object = part(reference)(call, body, request)
+    return answered
 
 
 async def put(call: Call) -> web.StreamResponse:
@@ -238,14 +218,20 @@ async def _configuration(call: Call, raw: bytes, request: WriteRequest) -> Any:
     return found
 
 
+def _warn_of_orphans(call: Call, options: DeleteOptions, request: WriteRequest) -> None:
+    """Say what becomes of dependents, where the request does not."""
+    warning = call.world.store.rules(call.kind).orphan_warning
+    if warning and options.propagation is None:
+        request.warnings.append(warning)
+
+
 async def delete(call: Call) -> web.StreamResponse:
     """Serve DELETE of one object."""
     raw = await read_body(call.request)
     body = parameters.read_delete_options(raw, call.request.headers.get("Content-Type", ""))
     request = WriteRequest(call.user, dry_run=parameters.is_dry(call.query, body), answers={})
     options = parameters.delete_options(call.query, body)
-    if call.kind.qualified == "jobs.batch" and options.propagation is None:
-        request.warnings.append(_JOB_ORPHANS)
+    _warn_of_orphans(call, options, request)
     store, route = call.world.store, call.route
     try:
         gone = await completed(
@@ -271,7 +257,6 @@ async def delete_collection(call: Call) -> web.StreamResponse:
         fields=call.query.get("fieldSelector", ""),
     )
     options = parameters.delete_options(call.query, body)
-    if call.kind.qualified == "jobs.batch" and options.propagation is None:
-        request.warnings.append(_JOB_ORPHANS)
+    _warn_of_orphans(call, options, request)
     gone = await deletion.delete_selected(call.world.store, call.kind, selection, options, request)
     return _warned(call.answer(list_body(call.kind, gone)), request)

@@ -140,6 +140,7 @@ def _warn(new: Object, old: Object | None) -> list[str]:
 
 
 RULES = Rules(
+    posts={"binding": "kinds.pods.posts:bind", "eviction": "kinds.pods.posts:evict"},
     printer=Printer(pod_table.cells, pod_table.conditions),
     warn=_warn,
     default=_default,

@@ -152,7 +152,7 @@ def _slice_warnings(endpoint_slice: Object, _: Object | None) -> list[str]:
     return found
 
 
-def _slice(obj: Object, _: float) -> Row:
+def _cells(obj: Object, _: float) -> Row:
     ports = [str(port.get("port") or port.get("name") or "*") for port in obj.get("ports") or ()]
     addresses = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
     listed = [first_texts(texts, len(texts)).replace("<none>", "<unset>") for texts in (ports, addresses)]
@@ -160,7 +160,7 @@ def _slice(obj: Object, _: float) -> Row:
 
 
 RULES = Rules(
-    printer=Printer(_slice, is_part=True),
+    printer=Printer(_cells, is_part=True),
     default=_forget_topology,
     warn=_slice_warnings,
     validate=_slice_errors,

@@ -96,7 +96,12 @@ def _job_status(job: Object) -> str:
     return "Running"
 
 
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
 RULES = Rules(
+    orphan_warning=_ORPHANS,
     printer=Printer(_job),
     warn=_warn_of_jobs,
     default=_default_job,

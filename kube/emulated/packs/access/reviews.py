@@ -153,7 +153,7 @@ _ANSWERS: Mapping[str, Callable[[Call, Mapping[str, Any]], Object]] = {
 }
 
 
-def issue_token(call: Call, body: Mapping[str, Any]) -> Object:
+def issue_token(call: Call, body: Mapping[str, Any], _request: WriteRequest) -> Object:
     """POST serviceaccounts/token: a bearer token that this server accepts while it is good.
 
     Raises ``InvalidError`` or, for what it is to be bound to, ``NotFoundError``.

@@ -32,7 +32,7 @@ from mews.kube.clock import Clock, Pace, rest, stream
 from mews.kube.component import Context
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
-from mews.kube.emulated.packs.kubelets.directory import Kubelets
+from mews.kube.emulated.ports.kubelets import Kubelets
 from mews.kube.scheduling.config import SchedulerConfig
 from mews.kube.scheduling.scheduler import Scheduler
 from mews.systems.kubecomp.config import ChassisConfig, KubeCompConfig, NodeConfig

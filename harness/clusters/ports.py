@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mews.harness.ports.hosts import LocalHosts
     from mews.kube.emulated.core.store.store import Store
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
-    from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+    from mews.kube.emulated.ports.kubelets import KubeletDirectory
 
 
 class ChassisPort(Protocol):

@@ -17,7 +17,7 @@ from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _OF_SCHEDULER = {"program", "device_binding_timeout_s"}

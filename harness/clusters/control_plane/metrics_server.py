@@ -17,7 +17,7 @@ from mews.kube.api.objects import Object
 from mews.kube.api.resources import NODES, PODS, SERVICES, Resource
 from mews.kube.client.port import KubeApi
 from mews.kube.clock import Clock
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.emulated.streaming.metrics import GROUP, VERSION, listed, node_metrics, one, pod_metrics
 from mews.listening.http import HttpListener
 

@@ -37,7 +37,7 @@ from mews.harness.scenario.model import Scenario
 from mews.harness.scenario.requirements import components_struck
 from mews.harness.systems import watched_by
 from mews.kube.deviceplugin.port import PodDevices
-from mews.kube.emulated.packs.kubelets.directory import Kubelets
+from mews.kube.emulated.ports.kubelets import Kubelets
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.kinds import install_kind
 from mews.names import must_be

@@ -22,7 +22,7 @@ from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.server import ApiServer
 from mews.kube.emulated.core.store.kinds import Kind
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.emulated.types.ignored_warnings import ignored_warnings
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 

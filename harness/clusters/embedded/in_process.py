@@ -31,8 +31,8 @@ from mews.kube.emulated.core.store.store import Store
 from mews.kube.emulated.kubelet.devices import MemoryCheckpoint
 from mews.kube.emulated.kubelet.dra.state_store import MemoryDraState
 from mews.kube.emulated.kubelet.users import DeviceUsers
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
 from mews.kube.emulated.packs.kubelets.measures import serve_kinds
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.kube.runtimehook.port import RuntimeHooks
 from mews.kube.system.facility import ContainerExtras

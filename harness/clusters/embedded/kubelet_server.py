@@ -11,8 +11,8 @@ from mews.harness.clusters.embedded.kubelet_access import KubeletAccess, ReviewA
 from mews.harness.clusters.embedded.node_addresses import node_address
 from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.clock import Clock
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
 from mews.kube.emulated.packs.kubelets.kubelet_face import answer_as_kubelet
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.listening.http import Answer, HttpListener
 
 _CLOCK = Clock.wall()

@@ -26,7 +26,7 @@ from mews.kube.emulated.kubelet.machine import Machine
 from mews.kube.emulated.kubelet.node import KUBELET_PORT, NodeSpec
 from mews.kube.emulated.kubelet.programs import PlayedPrograms
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.ports.kubelets import KubeletApi
 from mews.kube.system.configured import ConfiguredSystem, provider_id_of
 from mews.kube.system.profile import Overhead
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.served import MakeControlPlane
     from mews.harness.clusters.ports import ClusterPorts
-    from mews.kube.emulated.packs.kubelets.directory import Kubelets
+    from mews.kube.emulated.ports.kubelets import Kubelets
 
 
 async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedCluster:
@@ -30,7 +30,7 @@ async def open_in_process(request: ClusterRequest, run: RunContext) -> EmbeddedC
     """
     from mews.harness.clusters.embedded.cluster import EmbeddedCluster
     from mews.harness.clusters.embedded.in_process import in_process_ports
-    from mews.kube.emulated.packs.kubelets.directory import Kubelets
+    from mews.kube.emulated.ports.kubelets import Kubelets
 
     hardware, kubelets = hardware_of(request.scenario), Kubelets()
     stack = request.scenario.stack
@@ -66,7 +66,7 @@ async def open_served(request: ClusterRequest, run: RunContext, control_plane: M
         await served.begin()
         # All that comes later is imported while chassis and hosts start: they take longer than the API server.
         from mews.harness.clusters.embedded.cluster import EmbeddedCluster
-        from mews.kube.emulated.packs.kubelets.directory import Kubelets
+        from mews.kube.emulated.ports.kubelets import Kubelets
 
         kubelets = Kubelets()
         await served.open(kubelets)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.process import ProcessRuntime
     from mews.kube.emulated.kubelet.runtime import EnginePort
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
-    from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+    from mews.kube.emulated.ports.kubelets import KubeletDirectory
 
 MakeControlPlane = Callable[[Path, "ClusterCertificates | None"], "ControlPlane"]
 """In the cluster's own folder, with the run's certificates (there once it is opened), None for plain HTTP."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mews.harness.ports.fence import Fence
 from mews.kube.client.port import KubeApi
 from mews.kube.component import Runnable
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 
 if TYPE_CHECKING:
     from mews.kube.emulated.kubelet.podnet.callers import PlaceOf

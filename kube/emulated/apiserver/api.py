@@ -27,8 +27,8 @@ from mews.kube.emulated.core.store.users import administrator
 from mews.kube.emulated.core.store.views import view_of
 from mews.kube.emulated.kinds.pods import actions
 from mews.kube.emulated.packs.kubelets import containers
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory, NoKubelets
 from mews.kube.emulated.packs.kubelets.measures import is_measured, measured, one_measured
+from mews.kube.emulated.ports.kubelets import KubeletDirectory, NoKubelets
 
 
 class Watch:

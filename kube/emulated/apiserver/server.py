@@ -15,6 +15,7 @@ from mews.kube.emulated.apiserver import component_statuses, health
 from mews.kube.emulated.apiserver.bootstrap import note_legacy_tokens
 from mews.kube.emulated.apiserver.first_objects import furnish, keep_addresses
 from mews.kube.emulated.apiserver.housekeeping import Housekeeping
+from mews.kube.emulated.apiserver.openapi_cache import SwaggerCache
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.long_work import LONG_WORK, LongWork
 from mews.kube.emulated.core.store.store import Store
@@ -32,17 +33,17 @@ from mews.kube.emulated.core.wire.call import (
     warning,
 )
 from mews.kube.emulated.core.wire.negotiation import JSON, accepted, wants_indented
-from mews.kube.emulated.core.wire.openapi_cache import SwaggerCache
 from mews.kube.emulated.core.wire.parameters import flag
 from mews.kube.emulated.packs.access.account_tokens import AccountTokens
 from mews.kube.emulated.packs.access.authentication import Authenticator, ImpersonationError
 from mews.kube.emulated.packs.access.authorization import Attributes, Authorizer
 from mews.kube.emulated.packs.access.delegation import keep_trust
+from mews.kube.emulated.packs.access.server_access import ServerAccess
 from mews.kube.emulated.packs.aggregation.aggregator import Aggregator
 from mews.kube.emulated.packs.aggregation.openapi_parts import joined_swagger
 from mews.kube.emulated.packs.kubelets import connects, measures, metrics_api, pod_streams, proxies
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory, NoKubelets
 from mews.kube.emulated.packs.policies.webhook_calls import HttpWebhooks
+from mews.kube.emulated.ports.kubelets import KubeletDirectory, NoKubelets
 from mews.kube.emulated.streaming.metrics import GROUP as METRICS_GROUP
 from mews.listening.connections import begin_stream
 from mews.listening.http import HttpListener
@@ -117,7 +118,8 @@ class ApiServer:
             store.webhooks = HttpWebhooks(store)
         authorizer = Authorizer(store)
         authenticator = Authenticator(tokens, AccountTokens(store), authorizer)
-        self._world = ServerContext(store, kubelets or NoKubelets(), authenticator, authorizer, patience_s)
+        self._access = ServerAccess(authenticator, authorizer)
+        self._world = ServerContext(store, kubelets or NoKubelets(), self._access, patience_s)
         self._swagger = SwaggerCache()
         self._aggregator = Aggregator(store, front)
         self._trust = (authority, front)
@@ -182,9 +184,9 @@ class ApiServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         parts = routes.split(request.path)
-        user = self._world.authenticator.user_of(request.headers)
+        user = self._access.authenticator.user_of(request.headers)
         route = routes.parse(parts)
-        self._world.authorizer.check(user, _attributes(request, route))
+        self._access.authorizer.check(user, _attributes(request, route))
         if self._reads_only and not _only_reads(request, route):
             raise ForbiddenError(f"{request.method} {request.path}: {self._reads_only}")
         remote = self._aggregator.api(parts)
@@ -240,12 +242,12 @@ class ApiServer:
                 return self._world.metrics.answer(self._world.store, len(self._world.watches))
             case [".well-known", "openid-configuration"]:
                 return answer(
-                    self._world.authenticator.accounts.configuration(self.url),
+                    self._access.authenticator.accounts.configuration(self.url),
                     cache="public, max-age=3600",
                     ends_line=False,
                 )
             case ["openid", "v1", "jwks"]:
-                return _key_set(request, self._world.authenticator.accounts.public_keys())
+                return _key_set(request, self._access.authenticator.accounts.public_keys())
             case ["api"] | ["apis"]:
                 return self._discovery(request, core=parts[0] == "api")
             case ["api", version]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mews.kube.api.errors import ApiError
-from mews.kube.api.objects import Object, is_deleting
+from mews.kube.api.objects import Object, clone, is_deleting
 from mews.kube.api.resources import NAMESPACES, PODS
 from mews.kube.emulated.core.checks.base import CHANGE, METADATA, METADATA_UPDATE, OBJECT, Rules
 from mews.kube.emulated.core.objects.deletion import delete
@@ -211,7 +211,16 @@ def _namespace(obj: Object, now_s: float) -> Row:
     return [obj["metadata"]["name"], (obj.get("status") or {}).get("phase", ""), meta_age(obj, now_s)]
 
 
+def _finalized(old: Object, new: Object) -> Object:
+    finalizers = (new.get("spec") or {}).get("finalizers") or []
+    others = {name: value for name, value in old["spec"].items() if name != "finalizers"}
+    return {**clone(old), "spec": {**others, **({"finalizers": finalizers} if finalizers else {})}}
+
+
 RULES = Rules(
+    parts={"finalize": _finalized},
+    keeps_spec=True,
+    shows_grace=False,
     printer=Printer(_namespace),
     default=_default,
     prepare_create=_prepare_create,

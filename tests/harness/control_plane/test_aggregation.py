@@ -17,7 +17,7 @@ from mews.harness.clusters.session import ClusterSession
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.server import ApiServer
-from mews.kube.emulated.packs.kubelets.directory import NoKubelets
+from mews.kube.emulated.ports.kubelets import NoKubelets
 from tests.kube.emulated.apiserver.another_server import AnotherServer, Tour
 
 pytestmark = pytest.mark.wall

@@ -21,7 +21,7 @@ from mews.kube.emulated.kubelet.node import NodeSpec
 from mews.kube.emulated.kubelet.process import ProcessRuntime
 from mews.kube.emulated.kubelet.runtime import Launch
 from mews.kube.emulated.kubelet.simulated import SimulatedRuntime
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.ports.kubelets import KubeletApi
 from tests.emulator.nvml.gobuild import built
 from tests.kube.emulated.apiserver.serving import KUBECONFIG
 

@@ -26,7 +26,7 @@ from mews.kube.api.resources import CONFIGMAPS, NODES, PODS
 from mews.kube.client.port import DeleteOptions, KubeApi, WatchEvent
 from mews.kube.clock import rest
 from mews.kube.deviceplugin.port import PluginError
-from mews.kube.emulated.packs.kubelets.directory import Kubelets
+from mews.kube.emulated.ports.kubelets import Kubelets
 from mews.kube.system.invariant import Breach, ClusterObjects
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names

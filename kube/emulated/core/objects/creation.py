@@ -10,12 +10,13 @@ from msgspec import json, structs
 
 from mews.kube.api.errors import ApiError, BadRequestError
 from mews.kube.api.objects import Object, is_deleting
-from mews.kube.api.resources import CRDS
+from mews.kube.api.resources import Resource
 from mews.kube.emulated.core.objects.recording import record
 from mews.kube.emulated.core.objects.validation import creation_errors
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.core.store.kinds import Kind
+from mews.kube.emulated.core.store.released_kinds import is_registered
 from mews.kube.emulated.core.store.request import ADMIN, WriteRequest
 from mews.kube.emulated.core.store.rules import KindRules
 from mews.kube.emulated.core.store.views import ask_ahead, stored_form, view_of
@@ -34,9 +35,6 @@ SERVERS_OWN = (
     "selfLink",
 )
 """Metadata that a new object is not asked for."""
-_CORE_KINDS = frozenset({"ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"})
-"""Kinds that can be taken for one another when a body goes to the wrong path."""
-
 _HEAD = dict.fromkeys(("apiVersion", "kind", "metadata"))
 """What comes first, in this order."""
 _DROPPED_WHEN_EMPTY = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName")
@@ -59,8 +57,8 @@ def create(  # noqa: C901
     """
     # Long because the order matters and must be read in one place: defaults are filled before managedFields record the
     # fields, and admission runs before validation: its answer is the one seen for an object that is wrong in both ways.
-    if kind.custom:
-        _check_definition_stays(store, kind)
+    if (before := store.rules(kind).before_create) is not None:
+        before(store, kind)
     obj = received(kind, body, request)
     metadata = obj["metadata"]
     place(kind, obj, namespace)
@@ -142,14 +140,6 @@ def _prepare(store: Store, kind: Kind, rules: KindRules[Any], obj: Object, reque
         rules.allocate(store, kind, obj, "", request.dry_run)
 
 
-def _check_definition_stays(store: Store, kind: Kind) -> None:
-    definition = store.find(store.kinds.of(CRDS), "", kind.qualified)
-    if definition is not None and is_deleting(definition):
-        text = "create not allowed while custom resource definition is terminating"
-        details = {"group": kind.resource.group, "kind": kind.plural}
-        raise ApiError(text, code=405, reason="MethodNotAllowed", details=details)
-
-
 def _forget_status(kind: Kind, obj: Object) -> None:
     """A new object has the status of one that says nothing."""
     obj.pop("status", None)
@@ -217,13 +207,19 @@ def _wrong_kind(kind: Kind, api_version: str, name: str, refuse: Refuse, *, obje
         error = refusals.bad("kind", name, f"must be {resource.kind}")
         return refusals.invalid(replace(kind, resource=structs.replace(resource, kind=name)), object_name, [error])
     version = api_version.rpartition("/")[2]
-    if api_version == resource.api_version and name in _CORE_KINDS:
-        text = f"converting (v1.{name}) to (core.{resource.kind}): unknown conversion"
+    if api_version == resource.api_version and is_registered(kind.release, api_version, name):
+        text = f"converting ({version}.{name}) to ({_package(resource)}.{resource.kind}): unknown conversion"
     else:
         text = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
     if refuse is not refused:
         return refuse(kind, text)
     return BadRequestError(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {text}')
+
+
+def _package(resource: Resource) -> str:
+    """Return the Go package of a group's internal types."""
+    first, _, rest = resource.group.partition(".")
+    return "apiserverinternal" if (first, rest) == ("internal", "apiserver.k8s.io") else first or "core"
 
 
 def place(kind: Kind, obj: Object, namespace: str) -> None:

@@ -102,7 +102,7 @@ def _marked(store: Store, kind: Kind, old: Object, options: DeleteOptions) -> Ob
     if grace_s is None and not is_held(store, kind, new):
         return new
     metadata["deletionTimestamp"] = timestamp(store.now() + (grace_s or 0))
-    if kind.plural != "namespaces":
+    if rules.shows_grace:
         metadata["deletionGracePeriodSeconds"] = grace_s or 0
     if metadata.get("generation"):
         metadata["generation"] += 1

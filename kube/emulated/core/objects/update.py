@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from mews.kube.api.errors import ApiError, BadRequestError, ServerError
 from mews.kube.api.objects import Object, clone
 from mews.kube.api.patches import json_patch, merge_patch
-from mews.kube.api.resources import NAMESPACES
 from mews.kube.api.strategic import go_text, strategic_merge
 from mews.kube.client.port import Patch
 from mews.kube.emulated.core.objects.creation import create, fill_in, place, received
@@ -220,8 +219,8 @@ def _write(  # noqa: C901
     stored = old
     if kind.forms is not None:
         old = view_of(kind).show(old)
-    new = _merge_halves(kind, old, new, subresource, copied)
     rules = store.rules(kind)
+    new = _merge_halves(kind, rules, old, new, subresource, copied)
     if subresource == "status":
         _leave(rules.metadata.status_leaves, new["metadata"], old["metadata"])
     fixed = fixed_errors(old["metadata"], new["metadata"])
@@ -237,7 +236,7 @@ def _write(  # noqa: C901
     attributes = _attributes(kind, old, new, subresource, request)
     store.admission.mutate(store, attributes)
     if attributes.changed:
-        new = _mutated(kind, old, new, attributes)
+        new = _mutated(kind, rules, old, new, attributes)
     if rules.allocate is not None:
         rules.allocate(store, kind, new, subresource, request.dry_run)
     if errors := update_errors(rules, new, old, subresource, fixed):
@@ -287,7 +286,7 @@ def _attributes(kind: Kind, old: Object, new: Object, subresource: str, request:
     )
 
 
-def _mutated(kind: Kind, old: Object, new: Object, attributes: AdmissionAttributes) -> Object:
+def _mutated(kind: Kind, rules: KindRules[Any], old: Object, new: Object, attributes: AdmissionAttributes) -> Object:
     """Return the change as admission left it."""
     changed = attributes.obj
     assert changed is not None
@@ -297,7 +296,7 @@ def _mutated(kind: Kind, old: Object, new: Object, attributes: AdmissionAttribut
         return result
     if attributes.subresource == "finalize":
         return changed
-    merged = _merge_halves(kind, old, changed, attributes.subresource)
+    merged = _merge_halves(kind, rules, old, changed, attributes.subresource)
     _inherit(old, merged)
     attributes.obj = merged
     return merged
@@ -336,44 +335,13 @@ def _check_version(kind: Kind, name: str, old: Object, new: Object, *, dry_run: 
         raise refusals.stale(kind, name)
 
 
-def _with_ephemeral_containers(old: Object, new: Object) -> Object:
-    """Return the pod as it was, with those containers (dropNonEphemeralContainerUpdates of the pod strategy)."""
-    spec = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
-    given = (new.get("spec") or {}).get("ephemeralContainers")
-    return {**clone(old), "spec": {**clone(spec), **({"ephemeralContainers": given} if given else {})}}
-
-
-def _with_resources(old: Object, new: Object) -> Object:
-    """Return the pod as it was, its containers with the resources that they shall have; as it is given where containers
-    are others, for validation to refuse (dropNonResizeUpdates)."""
-    changed: Object = clone(old)
-    for name in ("containers", "initContainers"):
-        given, known = ((pod.get("spec") or {}).get(name) or () for pod in (new, changed))
-        if [each.get("name") for each in given] != [each["name"] for each in known]:
-            return new
-        for container, wanted in zip(known, given, strict=True):
-            container["resources"] = wanted.get("resources") or {}
-            container.pop("resizePolicy", None)
-            if wanted.get("resizePolicy"):
-                container["resizePolicy"] = wanted["resizePolicy"]
-    return changed
-
-
-_PARTS_OF_A_POD = {"ephemeralcontainers": _with_ephemeral_containers, "resize": _with_resources}
-
-
-# Complex: one branch for each subresource.
-def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str, copied: Collection[str] = ()) -> Object:  # noqa: C901
+def _merge_halves(
+    kind: Kind, rules: KindRules[Any], old: Object, new: Object, subresource: str, copied: Collection[str] = ()
+) -> Object:
     """Status writes leave the rest as it was, main writes the status."""
-    if subresource == "finalize":
-        finalizers = (new.get("spec") or {}).get("finalizers") or []
-        others = {name: value for name, value in old["spec"].items() if name != "finalizers"}
-        return {**clone(old), "spec": {**others, **({"finalizers": finalizers} if finalizers else {})}}
-    if subresource == "approval":
-        return _approved(old, new)
-    if subresource in _PARTS_OF_A_POD:
-        return _PARTS_OF_A_POD[subresource](old, new)
-    if kind.resource == NAMESPACES:
+    if subresource in rules.parts:
+        return rules.parts[subresource](old, new)
+    if rules.keeps_spec:
         new["spec"] = clone(old["spec"])
     if not kind.status:
         return new
@@ -392,14 +360,6 @@ def _merge_halves(kind: Kind, old: Object, new: Object, subresource: str, copied
     if "status" in old:
         new["status"] = status if "status" in copied else clone(old["status"])
     return new
-
-
-def _approved(old: Object, new: Object) -> Object:
-    """Return a decision about a certificate request: its conditions are written, nothing else of it."""
-    merged: Object = {**clone(old), "metadata": new["metadata"]}
-    status = {**clone(old.get("status") or {}), "conditions": (new.get("status") or {}).get("conditions") or []}
-    merged["status"] = {name: value for name, value in status.items() if name != "conditions" or value}
-    return merged
 
 
 def _leave(parts: Sequence[str], new: dict[str, Any], old: Mapping[str, Any]) -> None:

@@ -48,8 +48,9 @@ class Kind:
     ``stored_version`` is the version that upstream stores, where it is another: discovery tells it as a hash;
     ``kept_in`` is the version whose objects a ``versioned`` view shows; ``view`` is that or names the ``KindView``;
     ``shape`` names the module whose ``shown`` and ``stored`` turn objects of that version into this one and back.
-    ``scale_paths`` are where replicas, status.replicas and the selector of a Scale come from. Lifecycle flags are those
-    of contract apiserver.md sections 3 and 7.
+    ``field_words``: how the field of a selector is refused (quoted, typed). ``scale_paths`` are where replicas,
+    status.replicas and the selector of a Scale come from. Lifecycle flags are those of contract apiserver.md sections 3
+    and 7.
     """
 
     resource: Resource
@@ -66,6 +67,7 @@ class Kind:
     shape: str = ""
     columns: tuple[Column, ...] = ()
     selectable: tuple[str, ...] = ()
+    field_words: str = ""
     generation: bool = False
     status: bool = False
     must_name_version: bool = False

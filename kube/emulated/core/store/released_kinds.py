@@ -7,9 +7,10 @@ another), ``sub=NAME:KIND:VERBS``.
 ``strategies.json`` has what discovery does not say (pkg/registry/*/strategy.go, contract apiserver.md sections 3 and
 7): ``generation`` (a change of the spec makes a new one), ``putCreates`` (``AllowCreateOnUpdate``), ``mustNameVersion``
 (no ``AllowUnconditionalUpdate``), ``answersDeleted`` (a deletion answers with the object), ``orphans`` (of its
-dependents), ``selectable=`` (fields of field selectors), ``view=`` and ``storage=`` (of a kind that shows the objects
-of another), ``shape=`` (of a version with other fields), ``deprecated=SINCE,INSTEAD``. What the first version of a
-group says holds for the others, too. A kind of no line there makes a new generation, and nothing else.
+dependents), ``selectable=`` (fields of field selectors) and ``fieldWords=`` (how others are refused), ``view=`` and
+``storage=`` (of a kind that shows the objects of another), ``shape=`` (of a version with other fields),
+``deprecated=SINCE,INSTEAD``. What the first version of a group says holds for the others, too. A kind of no line there
+makes a new generation, and nothing else.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def _strategy(release: ClusterRelease, resource: Resource) -> dict[str, Any]:
     found: dict[str, Any] = {field: True for word, field in _FLAGS.items() if word in words}
     if "selectable" in words:
         found["selectable"] = tuple(words["selectable"].split(","))
+    found["field_words"] = words.get("fieldWords", "")
     if "deprecated" in words:
         found["warning"] = _deprecation(resource, *words["deprecated"].split(","))
     group, slash, plural = words.get("storage", "").rpartition("/")
@@ -132,3 +134,25 @@ def _subresource(text: str, resource: Resource) -> Subresource:
     if owner:
         group, version = ("", owner[0]) if len(owner) == 1 else (owner[0], owner[1])
     return Subresource(name, tuple(verbs.split(",")), bare, group, version)
+
+
+_IN_EVERY_VERSION = frozenset(
+    f"{name}Options" for name in ("Create", "Delete", "Get", "List", "Patch", "Update")
+) | {"WatchEvent"}  # fmt: skip
+_UNVERSIONED = frozenset(("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"))
+
+
+def is_registered(release: str, api_version: str, name: str) -> bool:
+    """Return whether a group's version has a type of that name: a kind, a list of them, what goes through a subresource
+    of one, or what every version has (apimachinery pkg/apis/meta/v1/register.go)."""
+    return name in _registered(release, api_version)
+
+
+@cache
+def _registered(release: str, api_version: str) -> frozenset[str]:
+    found = {*_IN_EVERY_VERSION, *(_UNVERSIONED if api_version == "v1" else ())}
+    for line in merged(release, "kinds.json").get(api_version, {}).values():
+        kind, *words = line.split()
+        found |= {kind} if "verbs=create" in words else {kind, f"{kind}List"}
+        found |= {through for word in words if word.startswith("sub=") and "/" not in (through := word.split(":")[1])}
+    return frozenset(found)

@@ -23,6 +23,8 @@ class KindRules(Struct, Generic[S], frozen=True):
     upstream's strategies (k8s.io/apiserver/pkg/registry/rest), where these have one. All but ``after_commit`` may
     change the object they are given, which nobody else holds yet; refusals are raised or returned as errors."""
 
+    before_create: Callable[[S, Kind], None] | None = None
+    """Refuse a new object before it is looked at."""
     default: Callable[[Object], None] | None = None
     """Fill in defaults, on create and update."""
     default_times: Callable[[Object, str], None] | None = None
@@ -69,6 +71,12 @@ class KindRules(Struct, Generic[S], frozen=True):
     """After each commit (old, new)."""
     metadata: MetadataChecks = USUAL
     """What the kind's own validation asks of the metadata."""
+    parts: Mapping[str, Callable[[Object, Object], Object]] = {}
+    """What a write of a subresource makes of an object (old, new), which leaves the rest as it was."""
+    keeps_spec: bool = False
+    """Whether its spec stays as it was unless a subresource changes it."""
+    shows_grace: bool = True
+    """Whether an object that is being deleted shows the seconds of its grace."""
     posts: Mapping[str, str] = {}
     """What answers a POST to a subresource of an object, or ("") a kind that is answered and never stored: the name of
     a part (call, body, request)."""

@@ -118,7 +118,7 @@ def _requirement_errors(key: str, values: Sequence[str]) -> list[refusals.FieldE
 def _term(kind: Kind, path: str, equal: bool, value: str) -> FieldTerm:
     if path not in _EVERYWHERE and path not in kind.selectable:
         if kind.selectable or kind.custom:
-            raise ValueError(_UNSUPPORTED.get(kind.qualified, "field label not supported: {}").format(path))
+            raise ValueError(_unsupported(kind, path))
         raise ValueError(f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"')
     stored = _STORED_AS.get(path, path).replace("regarding.", "involvedObject.", 1)
     fallback = _FALLBACKS.get(path, ())
@@ -131,11 +131,15 @@ _STORED_AS = {"source": "source.component", "reportingController": "reportingCom
 _FALLBACKS = {"source": ("reportingComponent",)}
 """An event of events.k8s.io has no source: who reports it stands for that."""
 
-_UNSUPPORTED = {
-    "jobs.batch": 'field label "{}" not supported for Job',
-    "resourceslices.resource.k8s.io": "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
-}
-"""Kinds with words of their own."""
+
+def _unsupported(kind: Kind, path: str) -> str:
+    """Return the refusal of a field, in the words of the kind's conversion."""
+    resource = kind.resource
+    if kind.field_words == "quoted":
+        return f'field label "{path}" not supported for {resource.kind}'
+    typed = f" for {resource.api_version}, Kind={resource.kind}" if kind.field_words == "typed" else ""
+    return f"field label not supported{typed}: {path}"
+
 
 _DEFAULTS = {"spec.unschedulable": "false", "spec.hostNetwork": "false"}
 """What an absent value counts as."""

@@ -24,9 +24,7 @@ from mews.kube.emulated.core.wire.event_texts import EventTexts, WatchBeat
 from mews.kube.emulated.core.wire.negotiation import Form
 from mews.kube.emulated.core.wire.request_metrics import RequestMetrics
 from mews.kube.emulated.core.wire.routes import Route
-from mews.kube.emulated.packs.access.authentication import Authenticator
-from mews.kube.emulated.packs.access.authorization import Authorizer
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.emulated.types.strictness import json_type
 from mews.listening.connections import BodyError, BusyError, read_at_most
 from mews.listening.limits import BODY_BYTES
@@ -39,12 +37,12 @@ _SUMMARY = 30
 
 
 class ServerContext(Struct):
-    """What all requests share. ``watches`` are the open ones, to be ended when the server stops."""
+    """What all requests share. ``access`` is for ``packs.access`` (``access_of``); ``watches`` are the open ones, to be
+    ended when the server stops."""
 
     store: Store
     kubelets: KubeletDirectory
-    authenticator: Authenticator
-    authorizer: Authorizer
+    access: object
     patience_s: float
     texts: EventTexts = field(default_factory=EventTexts)
     beat: WatchBeat = field(default_factory=WatchBeat)

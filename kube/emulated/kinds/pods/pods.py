@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mews.kube.api.objects import Object, annotations_of, is_terminal, node_name_of
+from mews.kube.api.objects import Object, annotations_of, clone, is_terminal, node_name_of
 from mews.kube.emulated.core.checks.base import METADATA, METADATA_UPDATE, Rules
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
@@ -139,7 +139,31 @@ def _warn(new: Object, old: Object | None) -> list[str]:
     return [] if old is not None else [*hostname_warnings(new, "the Pod's hostname"), *pod_warnings(new)]
 
 
+def _with_ephemeral_containers(old: Object, new: Object) -> Object:
+    """Return the pod as it was, with those containers (dropNonEphemeralContainerUpdates of the pod strategy)."""
+    spec = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
+    given = (new.get("spec") or {}).get("ephemeralContainers")
+    return {**clone(old), "spec": {**clone(spec), **({"ephemeralContainers": given} if given else {})}}
+
+
+def _with_resources(old: Object, new: Object) -> Object:
+    """Return the pod as it was, its containers with the resources that they shall have; as it is given where containers
+    are others, for validation to refuse (dropNonResizeUpdates)."""
+    changed: Object = clone(old)
+    for name in ("containers", "initContainers"):
+        given, known = ((pod.get("spec") or {}).get(name) or () for pod in (new, changed))
+        if [each.get("name") for each in given] != [each["name"] for each in known]:
+            return new
+        for container, wanted in zip(known, given, strict=True):
+            container["resources"] = wanted.get("resources") or {}
+            container.pop("resizePolicy", None)
+            if wanted.get("resizePolicy"):
+                container["resizePolicy"] = wanted["resizePolicy"]
+    return changed
+
+
 RULES = Rules(
+    parts={"ephemeralcontainers": _with_ephemeral_containers, "resize": _with_resources},
     posts={"binding": "kinds.pods.posts:bind", "eviction": "kinds.pods.posts:evict"},
     printer=Printer(pod_table.cells, pod_table.conditions),
     warn=_warn,

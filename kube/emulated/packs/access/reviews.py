@@ -22,6 +22,7 @@ from mews.kube.emulated.kinds.later_rules import revision
 from mews.kube.emulated.packs.access.account_tokens import AUDIENCE, BOUND, WrongAudienceError
 from mews.kube.emulated.packs.access.authorization import Attributes
 from mews.kube.emulated.packs.access.review_errors import access_errors
+from mews.kube.emulated.packs.access.server_access import access_of
 
 if TYPE_CHECKING:
     from mews.kube.emulated.core.wire.call import Call
@@ -92,7 +93,7 @@ def _token(call: Call, spec: Mapping[str, Any]) -> Object:
     if not spec.get("token"):
         raise BadRequestError("token is required for TokenReview in authentication")
     try:
-        user, audiences = call.world.authenticator.reviewed(spec["token"], spec.get("audiences") or ())
+        user, audiences = access_of(call.world).authenticator.reviewed(spec["token"], spec.get("audiences") or ())
     except WrongAudienceError as error:
         return _answer(call, spec=spec, status={"user": {}, "error": str(error)})
     if user is None:
@@ -111,7 +112,7 @@ def _access(call: Call, spec: Mapping[str, Any]) -> Object:
 
 
 def _verdict(call: Call, user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-    verdict = call.world.authorizer.decide(user, _attributes(spec))
+    verdict = access_of(call.world).authorizer.decide(user, _attributes(spec))
     return {"allowed": verdict.allowed, **({"reason": verdict.reason} if verdict.reason else {})}
 
 
@@ -137,7 +138,7 @@ def _refused(errors: list[FieldError]) -> InvalidError:
 def _rules(call: Call, spec: Mapping[str, Any]) -> Object:
     if not spec.get("namespace"):
         raise BadRequestError("no namespace on request")
-    rules = call.world.authorizer.rules_of(call.user, spec["namespace"])
+    rules = access_of(call.world).authorizer.rules_of(call.user, spec["namespace"])
     paths = [rule for rule in rules if rule.get("nonResourceURLs")]
     status = {"resourceRules": [rule for rule in rules if rule not in paths], "nonResourceRules": paths}
     return _answer(call, spec={}, status={**status, "incomplete": False})
@@ -177,7 +178,7 @@ def issue_token(call: Call, body: Mapping[str, Any], _request: WriteRequest) -> 
         raise _unfit(refusals.bad("spec.expirationSeconds", lifetime_s, text))
     audiences = spec.get("audiences") or [AUDIENCE]
     bound = _bound(call, spec.get("boundObjectRef") or {})
-    token = call.world.authenticator.accounts.issue(account, audiences, lifetime_s, bound)
+    token = access_of(call.world).authenticator.accounts.issue(account, audiences, lifetime_s, bound)
     metadata = {key: account["metadata"][key] for key in ("name", "namespace", "uid")}
     ends_s = int(store.now()) + lifetime_s
     return {

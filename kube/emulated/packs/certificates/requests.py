@@ -184,7 +184,16 @@ def _signing(obj: Object, _: float) -> Row:
     return [spec.get("signerName") or "<none>", spec.get("username", ""), lasts, ",".join(words)]
 
 
+def _approved(old: Object, new: Object) -> Object:
+    """Return a decision about a certificate request: its conditions are written, nothing else of it."""
+    merged: Object = {**clone(old), "metadata": new["metadata"]}
+    status = {**clone(old.get("status") or {}), "conditions": (new.get("status") or {}).get("conditions") or []}
+    merged["status"] = {name: value for name, value in status.items() if name != "conditions" or value}
+    return merged
+
+
 RULES = Rules(
+    parts={"approval": _approved},
     printer=Printer(_signing, is_part=True),
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

@@ -5,7 +5,9 @@ Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource (strategy.go,
 
 from __future__ import annotations
 
-from mews.kube.api.objects import Object
+from mews.kube.api.errors import ApiError
+from mews.kube.api.objects import Object, is_deleting
+from mews.kube.api.resources import CRDS
 from mews.kube.emulated.core.checks.base import Rules
 from mews.kube.emulated.core.objects import scales
 from mews.kube.emulated.core.store import names
@@ -44,7 +46,9 @@ def custom_rules(kind: Kind) -> Rules:  # noqa: C901
             cleanup.finish(store, definition, kind)
 
     if schema is None:
-        return Rules(warn=_finalizer_warnings, after_commit=after_commit, metadata=CUSTOM)
+        return Rules(
+            before_create=_check_definition_stays, warn=_finalizer_warnings, after_commit=after_commit, metadata=CUSTOM
+        )
     ruled = cel_rules.has_rules(schema)
     has_scale = kind.subresource("scale") is not None
 
@@ -87,6 +91,7 @@ def custom_rules(kind: Kind) -> Rules:  # noqa: C901
         return not kind.status and new.get("status") != old.get("status")
 
     return Rules(
+        before_create=_check_definition_stays,
         default=default,
         validate=validate,
         validate_update=validate_update,
@@ -109,3 +114,11 @@ def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
             )
             found.append(f'metadata.finalizers: "{name}": {text}')
     return found
+
+
+def _check_definition_stays(store: Store, kind: Kind) -> None:
+    definition = store.find(store.kinds.of(CRDS), "", kind.qualified)
+    if definition is not None and is_deleting(definition):
+        text = "create not allowed while custom resource definition is terminating"
+        details = {"group": kind.resource.group, "kind": kind.plural}
+        raise ApiError(text, code=405, reason="MethodNotAllowed", details=details)

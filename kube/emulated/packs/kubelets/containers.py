@@ -9,7 +9,7 @@ from mews.kube.api.objects import Object, all_containers_of, containers_of, init
 from mews.kube.api.resources import NODES, PODS
 from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi, KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletApi, KubeletDirectory
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from aiohttp import web
 
 from mews.kube.api.errors import BadRequestError
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
 from mews.kube.emulated.packs.kubelets.kubelet_metrics import METRICS, TEXT
 from mews.kube.emulated.packs.kubelets.pod_streams import log_of, send_log
 from mews.kube.emulated.packs.kubelets.upgrades import (
@@ -18,6 +17,7 @@ from mews.kube.emulated.packs.kubelets.upgrades import (
     serve_ports,
     stream_options,
 )
+from mews.kube.emulated.ports.kubelets import KubeletApi
 
 _Target = Sequence[str]
 _Answer = Callable[[KubeletApi, web.BaseRequest, _Target, float], Awaitable[web.StreamResponse]]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mews.kube.api.objects import containers_of, name_of, namespace_of, uid_of
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.ports.kubelets import KubeletApi
 from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 from mews.kube.releases.release_data import DEFAULT, git_version
 

@@ -8,7 +8,7 @@ from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.selection import select
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.packs.kubelets.directory import KubeletDirectory
+from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.emulated.streaming.metrics import GROUP, VERSION, node_metrics, one, pod_metrics
 
 _READ = ("get", "list")

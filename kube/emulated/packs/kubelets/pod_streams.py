@@ -13,7 +13,6 @@ from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.wire import parameters
 from mews.kube.emulated.core.wire.call import Call, headers
 from mews.kube.emulated.packs.kubelets import containers
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
 from mews.kube.emulated.packs.kubelets.upgrades import (
     ATTACHMENT,
     COMMAND,
@@ -24,6 +23,7 @@ from mews.kube.emulated.packs.kubelets.upgrades import (
     wants_upgrade,
     wants_websocket,
 )
+from mews.kube.emulated.ports.kubelets import KubeletApi
 
 
 async def log(call: Call) -> web.StreamResponse:

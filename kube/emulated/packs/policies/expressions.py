@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from mews.kube.api.objects import Object
 from mews.kube.cel.values import CelError, LazyMap, Receiver, Variables
-from mews.kube.emulated.core.admission.matching import namespace_of
 from mews.kube.emulated.core.store import names
 from mews.kube.emulated.core.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.core.store.kinds import Kind
@@ -18,6 +17,7 @@ from mews.kube.emulated.core.store.store import Store
 from mews.kube.emulated.core.store.users import User, account_groups
 from mews.kube.emulated.core.store.views import view_of
 from mews.kube.emulated.packs.access.authorization import AccessDecision, Attributes, Authorizer
+from mews.kube.emulated.packs.policies.matching import namespace_of
 
 _OPTIONS = {
     AdmissionOperation.CREATE: "CreateOptions",

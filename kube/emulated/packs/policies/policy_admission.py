@@ -11,7 +11,6 @@ from mews.kube.api.errors import ApiError
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import Resource
 from mews.kube.cel.values import CelError, Variables
-from mews.kube.emulated.core.admission.matching import GROUP, is_configuration, is_review, matched_kind, selects
 from mews.kube.emulated.core.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.core.store.admission import AdmissionAttributes, AdmissionOperation
 from mews.kube.emulated.core.store.kinds import Kind
@@ -26,6 +25,7 @@ from mews.kube.emulated.packs.policies.expressions import (
     variables_of,
     with_variables,
 )
+from mews.kube.emulated.packs.policies.matching import GROUP, is_configuration, is_review, matched_kind, selects
 from mews.kube.emulated.packs.policies.parameters import ParameterError, parameters_of
 
 POLICIES = Resource(GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)

@@ -18,7 +18,6 @@ from mews.kube.api.objects import Object
 from mews.kube.api.patches import json_patch
 from mews.kube.api.resources import Resource
 from mews.kube.cel.values import CelError
-from mews.kube.emulated.core.admission.matching import GROUP, is_configuration, matched_kind, selects
 from mews.kube.emulated.core.admission.plugin import AdmissionPlugin, refused
 from mews.kube.emulated.core.admission.reinvocation import Reinvocation
 from mews.kube.emulated.core.objects.creation import received
@@ -33,6 +32,7 @@ from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.selection import EVERYTHING
 from mews.kube.emulated.core.store.store import Store
 from mews.kube.emulated.packs.policies.expressions import options_of, request_of, shown_as, unmet, variables_of
+from mews.kube.emulated.packs.policies.matching import GROUP, is_configuration, matched_kind, selects
 
 VALIDATING = Resource(
     GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", namespaced=False

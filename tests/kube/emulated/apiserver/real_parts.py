@@ -16,7 +16,7 @@ from mews.harness.clusters.programs.finding import find
 from mews.harness.ports.fence import Fence
 from mews.kube.client.http import HttpKube
 from mews.kube.clock import Clock
-from mews.kube.emulated.packs.kubelets.directory import NoKubelets
+from mews.kube.emulated.ports.kubelets import NoKubelets
 
 PATIENCE_S = 120.0
 _TROUBLE = re.compile(r"^[EF]\d{4} ")

@@ -17,7 +17,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.server import ApiServer
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.ports.kubelets import KubeletApi
 from mews.kube.emulated.streaming.port_forward import Dial
 from mews.kube.emulated.streaming.standard_streams import (
     STDERR,

@@ -10,6 +10,7 @@ import pytest
 from mews.kube.api.errors import ApiError, InvalidError, NotFoundError
 from mews.kube.client.port import Patch
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.apiserver.openapi_cache import SwaggerCache
 from mews.kube.emulated.core.objects.apply import apply
 from mews.kube.emulated.core.objects.creation import create
 from mews.kube.emulated.core.objects.deletion import delete
@@ -19,7 +20,6 @@ from mews.kube.emulated.core.store.request import WriteRequest
 from mews.kube.emulated.core.store.store import Store
 from mews.kube.emulated.core.store.views import view_of
 from mews.kube.emulated.core.wire.openapi import document, index, swagger
-from mews.kube.emulated.core.wire.openapi_cache import SwaggerCache
 from mews.kube.emulated.types.custom import formats, trees
 from mews.kube.emulated.types.custom.structural import structural_errors
 from mews.kube.emulated.types.custom.values import value_errors

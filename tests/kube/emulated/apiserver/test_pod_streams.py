@@ -15,7 +15,7 @@ from mews.kube.clock import Clock
 from mews.kube.emulated.apiserver.api import InProcessKube
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.server import ApiServer
-from mews.kube.emulated.packs.kubelets.directory import KubeletApi
+from mews.kube.emulated.ports.kubelets import KubeletApi
 from mews.kube.emulated.streaming.usage import ContainerUsage, PodUsage
 from tests.kube.emulated.apiserver.serving import FakeKubelet
 

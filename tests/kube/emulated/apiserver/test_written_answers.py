@@ -11,7 +11,7 @@ import pytest
 
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
 from mews.kube.emulated.apiserver.server import ApiServer
-from mews.kube.emulated.packs.kubelets.directory import Kubelets
+from mews.kube.emulated.ports.kubelets import Kubelets
 
 Ask = Callable[..., Awaitable[aiohttp.ClientResponse]]
 NOT_ALLOWED = "the server does not allow this method on the requested resource"

@@ -12,8 +12,8 @@ from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.tables.cells import Printer, Row, first_texts
+from mews.kube.emulated.kinds.server_conditions import slice_committed
 from mews.kube.emulated.kinds.services.reachable import PROTOCOLS, reachable
-from mews.kube.emulated.packs.aggregation.conditions import slice_committed
 
 _TYPES = ("FQDN", "IPv4", "IPv6")
 

@@ -14,10 +14,10 @@ from mews.kube.emulated.core.store.metadata_errors import MetadataChecks, dns_10
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.tables.cells import Printer
 from mews.kube.emulated.kinds.pods.spec_errors import port_name_errors
+from mews.kube.emulated.kinds.server_conditions import service_committed
 from mews.kube.emulated.kinds.services import allocation
 from mews.kube.emulated.kinds.services.reachable import reachable
 from mews.kube.emulated.kinds.services.types import OUTWARD, drop_of_type, is_checked, is_reached
-from mews.kube.emulated.packs.aggregation.conditions import service_committed
 
 if TYPE_CHECKING:
     from mews.kube.emulated.core.store.kinds import Kind

@@ -13,7 +13,7 @@ from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
-from mews.kube.emulated.packs.aggregation.conditions import api_service_committed
+from mews.kube.emulated.kinds.server_conditions import api_service_committed
 
 
 def named_by_group_and_version(service: Object, text: str, _prefix: bool) -> list[str]:

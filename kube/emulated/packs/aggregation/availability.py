@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from mews.kube.api.objects import Object, name_of
 from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.packs.aggregation.conditions import settle, unavailability
+from mews.kube.emulated.kinds.server_conditions import settle, unavailability
 from mews.kube.emulated.packs.aggregation.remote_apis import API_SERVICES, RemoteApi, remote_api, remote_apis
 from mews.kube.emulated.packs.aggregation.remote_client import (
     AGGREGATOR,

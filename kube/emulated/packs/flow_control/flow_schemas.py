@@ -12,7 +12,7 @@ from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of, status_of
-from mews.kube.emulated.packs.aggregation.conditions import schema_committed
+from mews.kube.emulated.kinds.server_conditions import schema_committed
 from mews.kube.emulated.packs.flow_control.status import status_errors
 
 _HIGHEST_PRECEDENCE = 10_000

@@ -11,7 +11,7 @@ from mews.kube.emulated.core.store import refusals
 from mews.kube.emulated.core.store.metadata_errors import MetadataChecks
 from mews.kube.emulated.core.store.refusals import FieldError
 from mews.kube.emulated.core.tables.cells import Printer, Row, spec_of
-from mews.kube.emulated.packs.aggregation.conditions import level_committed
+from mews.kube.emulated.kinds.server_conditions import level_committed
 from mews.kube.emulated.packs.flow_control.status import status_errors
 
 _MOST_QUEUES = 10_000_000

@@ -10,7 +10,7 @@ import aiohttp
 from mews.kube.api.objects import Object
 from mews.kube.api.resources import ENDPOINTS
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.packs.aggregation.conditions import slices_of
+from mews.kube.emulated.kinds.server_conditions import slices_of
 
 
 def ready_addresses(store: Store, namespace: str, name: str) -> list[tuple[str, list[Object]]]:

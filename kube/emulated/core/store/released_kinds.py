@@ -137,9 +137,15 @@ def _subresource(text: str, resource: Resource) -> Subresource:
 
 
 _IN_EVERY_VERSION = frozenset(
-    f"{name}Options" for name in ("Create", "Delete", "Get", "List", "Patch", "Update")
-) | {"WatchEvent"}  # fmt: skip
-_UNVERSIONED = frozenset(("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"))
+    (
+        *(f"{name}Options" for name in ("Create", "Delete", "Get", "List", "Patch", "Update")),
+        *("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "WatchEvent"),
+    )
+)
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "v1": ("List", "PodStatusResult", "RangeAllocation", "SerializedReference"),
+}
+"""Types of a version that no kind leads to (k8s.io/api/core/v1/register.go)."""
 
 
 def is_registered(release: str, api_version: str, name: str) -> bool:
@@ -150,9 +156,12 @@ def is_registered(release: str, api_version: str, name: str) -> bool:
 
 @cache
 def _registered(release: str, api_version: str) -> frozenset[str]:
-    found = {*_IN_EVERY_VERSION, *(_UNVERSIONED if api_version == "v1" else ())}
-    for line in merged(release, "kinds.json").get(api_version, {}).values():
-        kind, *words = line.split()
-        found |= {kind} if "verbs=create" in words else {kind, f"{kind}List"}
-        found |= {through for word in words if word.startswith("sub=") and "/" not in (through := word.split(":")[1])}
+    found = {*_IN_EVERY_VERSION, *_BESIDE.get(api_version, ())}
+    for version, lines in merged(release, "kinds.json").items():
+        for line in lines.values():
+            kind, *words = line.split()
+            if version == api_version:
+                found |= {kind} if "verbs=create" in words else {kind, f"{kind}List"}
+            through = [word.split(":")[1].rpartition("/") for word in words if word.startswith("sub=")]
+            found |= {name for owner, _, name in through if (owner or version) == api_version}
     return frozenset(found)

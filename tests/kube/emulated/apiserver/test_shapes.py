@@ -56,6 +56,33 @@ def test_a_field_of_another_shape_is_a_bad_request(body, words):
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("group", "plural", "kind", "words"),
+    [
+        ("", "pods", "PersistentVolume", "converting (v1.PersistentVolume) to (core.Pod): unknown conversion"),
+        ("", "pods", "PodList", "converting (v1.PodList) to (core.Pod): unknown conversion"),
+        ("", "pods", "PodProxyOptions", "converting (v1.PodProxyOptions) to (core.Pod): unknown conversion"),
+        ("", "pods", "Status", "converting (v1.Status) to (core.Pod): unknown conversion"),
+        ("", "pods", "Eviction", 'no kind "Eviction" is registered for version "v1"'),
+        ("apps", "replicasets", "Deployment", "converting (v1.Deployment) to (apps.ReplicaSet): unknown conversion"),
+        ("apps", "replicasets", "Status", "converting (v1.Status) to (apps.ReplicaSet): unknown conversion"),
+        ("apps", "replicasets", "List", 'no kind "List" is registered for version "apps/v1"'),
+        ("", "pods", "List", "converting (v1.List) to (core.Pod): unknown conversion"),
+        ("policy", "poddisruptionbudgets", "Eviction", "converting (v1.Eviction) to (policy.PodDisruptionBudget)"),
+        ("apps", "replicasets", "DeleteOptions", "converting (v1.DeleteOptions) to (apps.ReplicaSet)"),
+        ("rbac.authorization.k8s.io", "clusterroles", "Role", "converting (v1.Role) to (rbac.ClusterRole)"),
+    ],
+)
+def test_an_object_of_another_kind_is_refused_in_the_words_of_its_version(group, plural, kind, words):
+    """The words of a real kube-apiserver 1.34.2."""
+    store = fresh_store(lambda: 0.0, random.Random(1))
+    other = store.kinds.find(group, "v1", plural)
+    with pytest.raises(BadRequestError) as refused:
+        create(store, other, "default", {"kind": kind, "apiVersion": other.resource.api_version})
+    begun = f'{kind} in version "v1" cannot be handled as a {other.resource.kind}: '
+    assert str(refused.value).startswith(begun + words)
+
+
 def test_what_is_well_shaped_passes_and_nulls_are_as_good_as_absent():
     kinds = fresh_store(lambda: 0.0, random.Random(1)).kinds
     made = decode(kinds.of(PODS), pod(priority=-5, terminationGracePeriodSeconds=0, volumes=None), ADMIN)

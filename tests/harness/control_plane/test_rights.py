@@ -1,5 +1,6 @@
 """What the manifests grant to each component is enough for it: a real API server judges every one of its requests."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -13,10 +14,11 @@ from mews.harness.options import RunOptions
 from mews.harness.scenario.loader import load_scenario
 from mews.harness.systems import all_systems
 from mews.kube.api.errors import ForbiddenError
-from mews.kube.api.resources import NAMESPACES
+from mews.kube.api.resources import NAMESPACES, Resource
 from mews.kube.client.http import HttpKube
 from mews.kube.client.port import Patch
 
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 NAMESPACE, PREFIX = "kubecomp", "kubecomp-"
 
 DEPLOYED = {
@@ -50,6 +52,23 @@ class RecordingKube(HttpKube):
             raise
 
 
+async def allowed(admin, spec):
+    return (await admin.create(ACCESS_REVIEWS, {"metadata": {}, "spec": spec}))["status"]["allowed"]
+
+
+async def in_effect(admin, account, role):
+    """Wait until the authorizer, which watches roles and bindings, knows the last rule of a role."""
+    rule = role["rules"][-1]
+    asked = {"verb": rule["verbs"][-1], "group": rule["apiGroups"][-1], "namespace": role["metadata"].get("namespace")}
+    asked["resource"], _, asked["subresource"] = rule["resources"][-1].partition("/")
+    if rule.get("resourceNames"):
+        asked["name"] = rule["resourceNames"][-1]
+    spec = {"user": f"system:serviceaccount:{NAMESPACE}:{account}", "resourceAttributes": asked}
+    async with asyncio.timeout(30):
+        while not await allowed(admin, spec):  # noqa: ASYNC110 - the server tells nobody when it knows
+            await asyncio.sleep(0.02)
+
+
 @pytest.fixture
 def refused(monkeypatch):
     """What the API server refused to components, which are their service accounts now."""
@@ -70,10 +89,14 @@ def refused(monkeypatch):
         await opened(plane, kubelets, hosts)
         admin = plane.kube("admin")
         await admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        for obj in (obj for name, declared in DEPLOYED.items() for obj in rights(name, declared, NAMESPACE, PREFIX)):
+        made = [(name, obj) for name, each in DEPLOYED.items() for obj in rights(name, each, NAMESPACE, PREFIX)]
+        for _, obj in made:
             resource, metadata = KINDS[obj["kind"]], obj["metadata"]
             where = metadata.get("namespace")
             await admin.patch(resource, metadata["name"], obj, kind=Patch.APPLY, namespace=where, force=True)
+        for name, obj in made:
+            if obj["kind"].endswith("Role"):
+                await in_effect(admin, name, obj)
 
     monkeypatch.setattr(KubernetesControlPlane, "kube", kube)
     monkeypatch.setattr(KubernetesControlPlane, "open", open_)

@@ -1,1 +1,1 @@
-"""Parts of the API that are loaded with the first request for them."""
+"""Parts of the API beside its core; the rules of a kind are loaded with the first of its objects."""

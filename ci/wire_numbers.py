@@ -1,4 +1,4 @@
-"""Make ``kube/emulated/apiserver/wire/wire_numbers.json`` from the published generated.proto files of k8s.io/api.
+"""Make ``kube/emulated/core/wire/wire_numbers.json`` from the published generated.proto files of k8s.io/api.
 
 ``python ci/wire_numbers.py FOLDER`` with the folder that holds ``api`` and ``apimachinery`` (a Go module cache's
 ``k8s.io`` with the versions cut off will do). A struct becomes a line of ``number name`` pairs; ``~group/v1.Type``
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-OUT = Path(__file__).parent.parent / "kube" / "emulated" / "apiserver" / "wire" / "wire_numbers.json"
+OUT = Path(__file__).parent.parent / "kube" / "emulated" / "core" / "wire" / "wire_numbers.json"
 _FIELD = re.compile(
     r"^  (?:optional|repeated|required) (?P<type>[\w.]+) (?P<name>\w+) = (?P<number>\d+);", re.MULTILINE
 )

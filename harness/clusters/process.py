@@ -13,6 +13,7 @@ from mews.harness.errors import RequirementError
 from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart
+from mews.kube.emulated.kubelet.podnet.callers import Callers
 from mews.own_files import append_own
 
 _LAST_LINES = 10
@@ -32,7 +33,7 @@ class ProcessComponent:
 
     ``env`` is the whole environment and ``cwd`` the working folder (None: as this process); ``log`` gets its output.
     It belongs to the folder that the log lies in: what a killed run leaves is found by that. ``mounts``: what it finds
-    at paths of a mount namespace of its own; none without any.
+    at paths of a mount namespace of its own; none without any. By its ``callers`` it finds pods and Services.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class ProcessComponent:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         mounts: Mounts = (),
+        callers: Callers | None = None,
     ) -> None:
         self._mounts = tuple(mounts)
+        self._callers = callers
         self._argv = tuple(argv)
         self._log = log
         self._env = {**(os.environ if env is None else env), OWNER: str(log.parent)}
@@ -86,6 +89,8 @@ class ProcessComponent:
 
     async def _started(self, start: NamespaceStart | None = None) -> asyncio.subprocess.Process:
         prefix, passed = ((), ()) if start is None else (start.prefix, (start.descriptor,))
+        if self._callers is not None:
+            prefix, passed = (*self._callers.prefix, *prefix), (*self._callers.passed, *passed)
         with append_own(self._log) as log:
             try:
                 return await asyncio.create_subprocess_exec(

@@ -17,7 +17,7 @@ from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
 from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
-from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
+from mews.kube.emulated.kubelet.podnet.callers import Callers, PlaceOf
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _OF_SCHEDULER = {"program", "device_binding_timeout_s"}
@@ -122,6 +122,7 @@ class KubernetesControlPlane:
         *,
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
+        callers: Callers | None = None,
     ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
         if component == "default-scheduler" and options.get("program") != "ours" and options.keys() <= _OF_SCHEDULER:
@@ -131,6 +132,7 @@ class KubernetesControlPlane:
                 extenders=extenders,
                 release=self._release,
                 options=options,
+                callers=callers,
             )
         if component != "controller-manager" or options.get("program") == "ours":
             return None
@@ -139,7 +141,13 @@ class KubernetesControlPlane:
             run += (f"-{name}" for name in _OF_ENDPOINTS)
         key = f"--service-account-private-key-file={self._servers.identity.key}"
         return kube_controller_manager(
-            self._folder, kubeconfig or self._admin, run=run, speed=self._speed, flags=(key,), release=self._release
+            self._folder,
+            kubeconfig or self._admin,
+            run=run,
+            speed=self._speed,
+            flags=(key,),
+            release=self._release,
+            callers=callers,
         )
 
     async def close(self) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.ports import ClusterPorts
     from mews.harness.clusters.programs.control_plane import ControlPlane, Program
     from mews.kube.emulated.apiserver.wire.kubelets import KubeletDirectory
+    from mews.kube.emulated.kubelet.podnet.callers import Callers
     from mews.kube.emulated.kubelet.podnet.network import PodNetwork
     from mews.kube.emulated.kubelet.process import ProcessRuntime
     from mews.kube.emulated.kubelet.runtime import EnginePort
@@ -88,6 +89,7 @@ class ServedPorts:
         self._engine: ServedEngine | None = None
         self._has_network = False
         self._network: PodNetwork | None = None
+        self._callers: Callers | None = None
         self._memory: RuntimeFolder | None = None
 
     def ports(self) -> ClusterPorts:
@@ -267,7 +269,19 @@ class ServedPorts:
         kubeconfig: Path | None = None,
     ) -> Program | None:
         """Return the real program in a component's place."""
-        return self._control_plane.program(component, options, extenders=extenders, kubeconfig=kubeconfig)
+        return self._control_plane.program(
+            component, options, extenders=extenders, kubeconfig=kubeconfig, callers=self.callers
+        )
+
+    @property
+    def callers(self) -> Callers | None:
+        """Of the programs that run beside the pods; made for the first one."""
+        from mews.kube.emulated.kubelet.podnet.callers import Callers
+
+        if self._callers is None and self._network is not None:
+            self._callers = Callers()
+            self._callers.find(self._network.place_of)
+        return self._callers
 
     @property
     def certificates(self) -> Certificates | None:
@@ -318,6 +332,8 @@ class ServedPorts:
         await self._chassis.close_clients()
         closing = [] if self._made is None else [self._made.close()]
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), *closing)
+        if self._callers is not None:
+            await asyncio.to_thread(self._callers.close)
         await asyncio.to_thread(shutil.rmtree, self.volumes, ignore_errors=True)
         self._kubeconfig.unlink(missing_ok=True)
         self._trust.remove()

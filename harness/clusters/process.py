@@ -62,8 +62,9 @@ class ProcessComponent:
 
         Raises ProcessEndedError when it ends by itself, RequirementError when it cannot be started.
         """
-        if self._mounts:
-            await self._start_in_a_namespace(NamespaceStart(self._mounts))
+        door = () if self._callers is None else self._callers.passed
+        if self._mounts or door:
+            await self._start_by_entry(NamespaceStart(self._mounts, door))
         else:
             self._process = await self._started()
         assert self._process is not None
@@ -76,7 +77,7 @@ class ProcessComponent:
         last = output[-1] if output else "it printed nothing"
         raise ProcessEndedError(f"{Path(self._argv[0]).name} exited with code {code}: {last}", output)
 
-    async def _start_in_a_namespace(self, start: NamespaceStart) -> None:
+    async def _start_by_entry(self, start: NamespaceStart) -> None:
         try:
             self._process = await self._started(start)
         except BaseException:
@@ -88,9 +89,7 @@ class ProcessComponent:
             raise RequirementError(f"{self._argv[0]}: cannot be started: {fault}")
 
     async def _started(self, start: NamespaceStart | None = None) -> asyncio.subprocess.Process:
-        prefix, passed = ((), ()) if start is None else (start.prefix, (start.descriptor,))
-        if self._callers is not None:
-            prefix, passed = (*self._callers.prefix, *prefix), (*self._callers.passed, *passed)
+        prefix, passed = ((), ()) if start is None else (start.prefix, start.passed)
         with append_own(self._log) as log:
             try:
                 return await asyncio.create_subprocess_exec(

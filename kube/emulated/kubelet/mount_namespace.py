@@ -124,10 +124,10 @@ def filters_lacking() -> str:
 
 class NamespaceStart:
     """The start of one process in namespaces: ``prefix`` goes before its program, descriptors that are ``passed``
-    are inherited. Once it runs, ``child`` is the process that the program is, where it is not the one that was
+    are inherited; by the ``door`` of callers it finds pods. Once it runs, ``child`` is the process that the program is, where it is not the one that was
     started, and ``kept`` are descriptors of its namespaces, which are the caller's to close."""
 
-    def __init__(self, mounts: Mounts | ContainerRoot | None) -> None:
+    def __init__(self, mounts: Mounts | ContainerRoot | None, door: tuple[int, ...] = ()) -> None:
         self.prefix: tuple[str, ...]
         self.passed: tuple[int, ...]
         self.child: int | None = None
@@ -143,8 +143,8 @@ class NamespaceStart:
             self.passed = (self.descriptor, *mounts.passed, *mounts.joined)
         else:
             placed = [word for source, target in mounts for word in (str(source), target)]
-            self.prefix = (*_PYTHON, "boot", str(self.descriptor), *placed, "--")
-            self.passed = (self.descriptor,)
+            self.prefix = (*_PYTHON, "boot", str(self.descriptor), ",".join(map(str, door)), *placed, "--")
+            self.passed = (self.descriptor, *door)
 
     async def fault(self) -> str:
         """Once the program runs: ""; else why it does not."""

@@ -1,7 +1,7 @@
 """Runs as a script, before a container's program takes its place: puts files where the program looks for them.
 
-``boot FD SOURCE TARGET [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE
-stands at TARGET, also where the machine has no such path.
+``boot FD DOOR [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE stands at
+TARGET, also where the machine has no such path; none where there is no SOURCE. With a DOOR it is as in ``enter``.
 
 ``contain FD NAMESPACES HOSTNAME UID GID STAGE FOLDER DOOR IP MODE [MODE SOURCE TARGET]... -- PROGRAM...`` makes a root
 for a container, and gives it a host name: this machine's folders, except /tmp, with MODE ``ro`` or ``rw``, and over
@@ -136,14 +136,17 @@ def _unshare(more: int = 0, *, user: int, group: int) -> None:
     mount("none", "/", None, NEW_SLAVE)
 
 
-def _boot(fault: int, mounts: list[str]) -> None:
-    folder = os.getcwd()
-    _unshare(user=os.getuid(), group=os.getgid())
-    pairs = zip(mounts[::2], mounts[1::2], strict=True)
-    in_memory: set[str] = set()
-    for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
-        place(source, target, in_memory)
-    os.chdir(folder)  # it may lie below what was covered
+def _boot(fault: int, words: list[str]) -> None:
+    door, *mounts = words
+    if mounts:
+        folder = os.getcwd()
+        _unshare(user=os.getuid(), group=os.getgid())
+        pairs = zip(mounts[::2], mounts[1::2], strict=True)
+        in_memory: set[str] = set()
+        for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
+            place(source, target, in_memory)
+        os.chdir(folder)  # it may lie below what was covered
+    _join_network(door, "-")
 
 
 def _join_network(door: str, ip: str) -> None:

@@ -163,6 +163,7 @@ class ServedPorts:
     def _process_runtime(self, control_plane: ControlPlane) -> ProcessRuntime:
         from mews.harness.systems import find_program
         from mews.kube.emulated.controllers.service_names import HOSTS_FILE, POD_NAMES
+        from mews.kube.emulated.kubelet.cgroups import Cgroups
         from mews.kube.emulated.kubelet.in_cluster import InCluster
         from mews.kube.emulated.kubelet.pod_roots import PodRoots
         from mews.kube.emulated.kubelet.process import ProcessRuntime
@@ -197,8 +198,9 @@ class ServedPorts:
             shared=[self.scratch], host_allowed=self._host_allowed, network=network,
         )  # fmt: skip
         return ProcessRuntime(
-            folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots
-        )
+            folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots,
+            groups=Cgroups(self.scratch.name),
+        )  # fmt: skip
 
     def _in_memory(self) -> Path | None:
         if self._memory is None:

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -117,6 +117,23 @@ class Process(Protocol):
 
     async def ask(self, question: Question) -> HandlerResult:
         """Run a probe's or hook's action against the container, within its time limit."""
+        ...
+
+
+@runtime_checkable
+class LimitedProcess(Protocol):
+    """A container whose limits the kernel knows."""
+
+    @property
+    def killed_for_memory(self) -> bool:
+        """Whether the kernel has killed one of its processes, since it needed more memory than it may have."""
+        ...
+
+    def limit(self, resources: Mapping[str, Mapping[str, Any]]) -> None:
+        """Let other limits hold.
+
+        Raises StartError where they cannot.
+        """
         ...
 
 

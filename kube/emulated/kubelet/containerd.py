@@ -17,8 +17,8 @@ from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, t
 from mews.kube.emulated.kubelet.runtime import (
     EnginePort,
     ImageStore,
+    KernelProcess,
     Launch,
-    LimitedProcess,
     LogMark,
     Process,
     Runtime,
@@ -70,6 +70,8 @@ class Sandbox:
     """How often a question (container, purpose) went well, or not."""
 
 
+_LONGEST_MESSAGE = 4096
+"""Bytes of a termination message (MaxContainerTerminationMessageLength of pkg/kubelet/container/runtime.go)."""
 Listener = Callable[[str], None]
 """Called with a pod's uid when one of its containers started or ended. Must not wait."""
 
@@ -189,9 +191,12 @@ class Containerd:
         if sandbox is None:
             return
         ended = replace(instance, finished_at=self._clock.now(), exit_code=code)
-        if isinstance(process, LimitedProcess) and process.killed_for_memory:
-            ended = replace(ended, reason="OOMKilled")  # containerd: whichever of its processes that was
-        if code and _ends_with_log(sandbox.pod, instance.container):
+        if isinstance(process, KernelProcess):
+            # containerd: whichever of its processes that was
+            reason = "OOMKilled" if process.killed_for_memory else ""
+            message = process.last_words[-_LONGEST_MESSAGE:].decode("utf-8", "replace")
+            ended = replace(ended, reason=reason, message=message)
+        if code and not ended.message and _ends_with_log(sandbox.pod, instance.container):
             ended = replace(ended, message=_last_words(process.log.read()))
         known = sandbox.instances.get(instance.container, ())
         if not any(one.id == ended.id and one.running for one in known):
@@ -213,7 +218,7 @@ class Containerd:
         starts = sandbox.instances.get(container, ()) if sandbox is not None else ()
         if sandbox is not None and starts and starts[-1].running:
             process = sandbox.processes[container][-1]
-            if isinstance(process, LimitedProcess):
+            if isinstance(process, KernelProcess):
                 process.limit(resources)
             sandbox.instances[container] = (*starts[:-1], replace(starts[-1], resources=resources))
 

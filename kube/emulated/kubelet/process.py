@@ -73,6 +73,7 @@ class RealProcess:
         self._group: Cgroup | None = None
         self._name = ""
         self.killed_for_memory = False
+        self._message: Path | None = None
         self._place: Callable[[str], str] = str
 
     @property
@@ -97,6 +98,20 @@ class RealProcess:
     def enter_by(self, entry: tuple[str, ...], passed: tuple[int, ...] = ()) -> None:
         """Commands see what the process sees by going through that program first, which inherits descriptors."""
         self._around = replace(self._around, entry=entry, passed=passed)
+
+    @property
+    def last_words(self) -> bytes:
+        """What it has left in its file for that."""
+        if self._message is None:
+            return b""
+        try:
+            return self._message.read_bytes()
+        except OSError:
+            return b""
+
+    def leaves_words_in(self, file: Path) -> None:
+        """That file is at its ``terminationMessagePath``."""
+        self._message = file
 
     def limited_by(self, group: Cgroup | None, name: str) -> None:
         """It is the container of that name, in that control group, which is removed with it."""
@@ -291,6 +306,7 @@ class ProcessRuntime:
         if self._roots is not None:
             self._roots.keep(self._running.values())
             started.found_at(self._roots.place)
+            started.leaves_words_in(self._roots.last_words(launch))
         return started
 
     def _group(self, launch: Launch) -> Cgroup | None:

@@ -121,8 +121,13 @@ class Process(Protocol):
 
 
 @runtime_checkable
-class LimitedProcess(Protocol):
-    """A container whose limits the kernel knows."""
+class KernelProcess(Protocol):
+    """A container of this machine's kernel, which knows its limits."""
+
+    @property
+    def last_words(self) -> bytes:
+        """What it has left in the file at its ``terminationMessagePath``, once it has ended."""
+        ...
 
     @property
     def killed_for_memory(self) -> bool:

@@ -24,11 +24,12 @@ from mews.kube.emulated.kubelet.hosts_files import HostsFiles, fqdn_of
 from mews.kube.emulated.kubelet.images import SHELLS
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, filters_lacking
 from mews.kube.emulated.kubelet.pod_namespaces import PodNamespaces
-from mews.kube.emulated.kubelet.podnet.network import NO_ADDRESS, PodNetwork
+from mews.kube.emulated.kubelet.podnet.network import PodNetwork
 from mews.kube.emulated.kubelet.resolver_files import resolver_file
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
+_WITH_NAMES = "ClusterFirstWithHostNet"
 _TMP, _SHARED_MEMORY = "/tmp", "/dev/shm"
 _NAMED_IN_TMP = re.compile(r"/tmp/[^/\s:;,'\"=()]+")
 _NON_ROOT = 65532
@@ -79,7 +80,7 @@ class PodRoots:
         shared = _SHARED_MEMORY if pod["spec"].get("hostIPC") else str(self._volumes.shared_memory(pod))
         mounts = [*self._machine(launch, env, work), Mount(_SHARED_MEMORY, shared), *nodes, temporary, *further]
         mounts += [Mount(path, source, read_only=True) for path, source in launch.image.files.items()]
-        if not pod["spec"].get("hostNetwork"):
+        if not pod["spec"].get("hostNetwork") or pod["spec"].get("dnsPolicy") == _WITH_NAMES:
             mounts.append(Mount("/etc/hosts", str(self._hosts.file(pod, launch.ip))))
         resolver = resolver_file(pod, own.parent)
         if resolver is not None:
@@ -98,9 +99,9 @@ class PodRoots:
             folder=launch.working_dir or str(work),
             user=user,
             group=group,
-            hostname="" if pod["spec"].get("hostNetwork") else hostname_of(pod),
+            hostname=str(pod["spec"]["nodeName"]) if pod["spec"].get("hostNetwork") else hostname_of(pod),
             door=await self._door(launch),
-            ip=NO_ADDRESS if pod["spec"].get("hostNetwork") else launch.ip,
+            ip=launch.ip,
             machine_writable=self._host_allowed,
             namespaces=share.words,
             joined=share.joined,
@@ -111,11 +112,9 @@ class PodRoots:
         return self._folder / uid_of(launch.pod) / launch.container / f"{launch.attempt}.message"
 
     async def _door(self, launch: Launch) -> int | None:
-        """Return the way to the pod's network; None where it has this machine's."""
-        if self._network is None:
-            return None
-        subnet, of_host = self._network.subnet, launch.pod["spec"].get("hostNetwork")
-        if not (subnet.is_hidden if of_host else subnet.place(launch.ip).startswith("127.")):
+        """Return the way to the pod's network; None where it has this machine's. One in its node's network has its own,
+        too, since this machine's is no node's: its ports are found at the node's address."""
+        if self._network is None or not self._network.subnet.place(launch.ip).startswith("127."):
             return None
         lacking: str = await asyncio.to_thread(filters_lacking)
         return None if lacking else self._network.descriptor

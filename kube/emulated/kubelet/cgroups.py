@@ -7,6 +7,7 @@ one to each user; of version 1 below this process' own. Elsewhere limits are onl
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -19,6 +20,7 @@ from mews.kube.api.quantities import milli, whole
 
 CONTROLLERS = ("memory", "cpu")
 """What a container's limits are of."""
+_TRIAL_S = 10.0
 _PERIOD_US, _LEAST_QUOTA_US = 100_000, 1_000
 """As kubelets have it (pkg/kubelet/cm/helpers_linux.go)."""
 _PROCESSES, _PASSED_ON = "cgroup.procs", "cgroup.subtree_control"
@@ -93,12 +95,22 @@ def _found() -> tuple[CgroupPlaces, str]:
         return found, f"no control group of {' and '.join(missing)} that this user may write"
     trial = Cgroups(f"mews-trial-{os.getpid()}", found)
     try:
-        trial.make("trial", {"limits": {"memory": "1Gi", "cpu": "1"}})
+        made = trial.make("trial", {"limits": {"memory": "1Gi", "cpu": "1"}})
+        said = "" if made is None else _joined(made)
     except OSError as error:
-        return CgroupPlaces({}, False), f"{error.filename}: {error.strerror}"
+        said = f"{error.filename}: {error.strerror}"
     finally:
         trial.close()
-    return found, ""
+    return (CgroupPlaces({}, False), said) if said else (found, "")
+
+
+def _joined(group: Cgroup) -> str:
+    """Return why a process cannot get into it; "" where one has been there."""
+    import subprocess
+
+    words = ["/bin/sh", "-ec", 'for file; do echo 0 > "$file"; done', "sh", *group.entries]
+    asked = subprocess.run(words, capture_output=True, text=True, timeout=_TRIAL_S, check=False)
+    return "" if asked.returncode == 0 else asked.stderr.strip() or f"exit code {asked.returncode}"
 
 
 def lacking() -> str:
@@ -135,7 +147,12 @@ class Cgroup:
                 self._write("memory", "memory.oom.group", "1")
             return
         self._write("cpu", "cpu.cfs_period_us", str(_PERIOD_US))
-        self._write("cpu", "cpu.cfs_quota_us", str(-1 if quota is None else quota))
+        try:
+            self._write("cpu", "cpu.cfs_quota_us", str(-1 if quota is None else quota))
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            self._write("cpu", "cpu.cfs_quota_us", "-1")  # more than this machine gives to Mews, which is what holds
         self._limit_memory(-1 if memory is None else memory)
 
     def _limit_memory(self, memory: int) -> None:

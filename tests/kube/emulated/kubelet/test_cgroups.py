@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from mews.kube.emulated.kubelet.cgroups import CgroupPlaces, Cgroups, places
+from mews.kube.emulated.kubelet.cgroups import CgroupPlaces, Cgroups, lacking, places
 
 LIMITS = {"limits": {"memory": "64Mi", "cpu": "250m"}}
 
@@ -86,3 +87,21 @@ def test_a_container_without_resources_has_none(tmp_path: Path) -> None:
     assert groups.make("one", {}) is None
     assert Cgroups("mews-x", CgroupPlaces({}, False)).make("one", LIMITS) is None
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(bool(lacking()), reason=lacking())
+def test_a_pod_may_be_given_more_than_mews_has() -> None:
+    """Version 1 refuses a quota above that of the folder around it; a kubelet's node has no such folder."""
+    groups = Cgroups(f"mews-test-{os.getpid()}")
+    try:
+        first = groups.make("first", {"requests": {"cpu": "1"}})
+        assert first is not None
+        around = Path(first.entries[-1]).parents[1] / "cpu.cfs_quota_us"
+        if not around.exists():
+            pytest.skip("version 2 refuses none")
+        around.write_text("50000")
+        assert groups.make("more", {"limits": {"cpu": "2"}}) is not None
+        assert (around.parent / "more/cpu.cfs_quota_us").read_text().strip() == "-1"
+    finally:
+        groups.close()
+    assert not around.parent.exists()

@@ -96,8 +96,9 @@ def test_a_pod_may_be_given_more_than_mews_has() -> None:
     try:
         first = groups.make("first", {"requests": {"cpu": "1"}})
         assert first is not None
-        around = Path(first.entries[-1]).parents[1] / "cpu.cfs_quota_us"
-        if not around.exists():
+        found = [Path(entry).parents[1] / "cpu.cfs_quota_us" for entry in first.entries]
+        around = next((file for file in found if file.exists()), None)
+        if around is None:
             pytest.skip("version 2 refuses none")
         around.write_text("50000")
         assert groups.make("more", {"limits": {"cpu": "2"}}) is not None

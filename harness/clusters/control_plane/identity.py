@@ -81,13 +81,13 @@ class ControlPlaneIdentity(Struct, frozen=True):
         Raises RequirementError.
         """
         names = ",".join((_NAMES, *(f"IP:{address}" for address in addresses)))
-        key, certificate, wish = (self.folder / f"node.{ending}" for ending in ("key", "crt", "csr"))
+        key, certificate, request = (self.folder / f"node.{ending}" for ending in ("key", "crt", "csr"))
         settings = self._settings("node", names)
         write_own(key, "")
-        self._make("req", "-new", *_KEY, "-config", settings, "-keyout", str(key), "-out", str(wish))
+        self._make("req", "-new", *_KEY, "-config", settings, "-keyout", str(key), "-out", str(request))
         signed_by = ("-CA", str(self.certificate), "-CAkey", str(self.key), "-CAcreateserial", "-days", _DAYS)
         extensions = ("-extfile", settings, "-extensions", "node")
-        self._make("x509", "-req", "-in", str(wish), *signed_by, *extensions, "-out", str(certificate))
+        self._make("x509", "-req", "-in", str(request), *signed_by, *extensions, "-out", str(certificate))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         context.load_verify_locations(self.certificate)

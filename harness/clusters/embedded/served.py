@@ -89,7 +89,7 @@ class ServedPorts:
         self._engine: ServedEngine | None = None
         self._has_network = False
         self._network: PodNetwork | None = None
-        self._callers: Callers | None = None
+        self.callers: Callers | None = None
         self._memory: RuntimeFolder | None = None
 
     def ports(self) -> ClusterPorts:
@@ -166,6 +166,7 @@ class ServedPorts:
         from mews.kube.emulated.kubelet.cgroups import Cgroups
         from mews.kube.emulated.kubelet.in_cluster import InCluster
         from mews.kube.emulated.kubelet.pod_roots import PodRoots
+        from mews.kube.emulated.kubelet.podnet.callers import Callers
         from mews.kube.emulated.kubelet.process import ProcessRuntime
         from mews.kube.emulated.kubelet.volumes.host_paths import NodeHostPaths
         from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
@@ -193,6 +194,9 @@ class ServedPorts:
         )
         network, names = self._pod_network(control_plane), self.names_file
         self._network = network
+        if network is not None:
+            self.callers = Callers()
+            self.callers.find(network.place_of)
         roots = PodRoots(
             folder, self.pod_volumes, names=names if network is None else names.with_name(POD_NAMES),
             shared=[self.scratch], host_allowed=self._host_allowed, network=network,
@@ -276,16 +280,6 @@ class ServedPorts:
         )
 
     @property
-    def callers(self) -> Callers | None:
-        """Of the programs that run beside the pods; made for the first one."""
-        from mews.kube.emulated.kubelet.podnet.callers import Callers
-
-        if self._callers is None and self._network is not None:
-            self._callers = Callers()
-            self._callers.find(self._network.place_of)
-        return self._callers
-
-    @property
     def certificates(self) -> Certificates | None:
         """Those of the run's own servers."""
         return self._trust.certificates
@@ -334,8 +328,8 @@ class ServedPorts:
         await self._chassis.close_clients()
         closing = [] if self._made is None else [self._made.close()]
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), *closing)
-        if self._callers is not None:
-            await asyncio.to_thread(self._callers.close)
+        if self.callers is not None:
+            await asyncio.to_thread(self.callers.close)
         await asyncio.to_thread(shutil.rmtree, self.volumes, ignore_errors=True)
         self._kubeconfig.unlink(missing_ok=True)
         self._trust.remove()

@@ -96,12 +96,12 @@ def _found() -> tuple[CgroupPlaces, str]:
     trial = Cgroups(f"mews-trial-{os.getpid()}", found)
     try:
         made = trial.make("trial", {"limits": {"memory": "1Gi", "cpu": "1"}})
-        said = "" if made is None else _joined(made)
+        reason = "" if made is None else _joined(made)
     except OSError as error:
-        said = f"{error.filename}: {error.strerror}"
+        reason = f"{error.filename}: {error.strerror}"
     finally:
         trial.close()
-    return (CgroupPlaces({}, False), said) if said else (found, "")
+    return (CgroupPlaces({}, False), reason) if reason else (found, "")
 
 
 def _joined(group: Cgroup) -> str:

@@ -193,8 +193,8 @@ class Containerd:
         ended = replace(instance, finished_at=self._clock.now(), exit_code=code)
         if isinstance(process, KernelProcess):
             # containerd: whichever of its processes that was
-            reason = "OOMKilled" if process.killed_for_memory else ""
-            message = process.last_words[-_LONGEST_MESSAGE:].decode("utf-8", "replace")
+            reason = "OOMKilled" if process.kernel.killed_for_memory else ""
+            message = process.kernel.last_words()[-_LONGEST_MESSAGE:].decode("utf-8", "replace")
             ended = replace(ended, reason=reason, message=message)
         if code and not ended.message and _ends_with_log(sandbox.pod, instance.container):
             ended = replace(ended, message=_last_words(process.log.read()))
@@ -219,7 +219,7 @@ class Containerd:
         if sandbox is not None and starts and starts[-1].running:
             process = sandbox.processes[container][-1]
             if isinstance(process, KernelProcess):
-                process.limit(resources)
+                process.kernel.limit(resources)
             sandbox.instances[container] = (*starts[:-1], replace(starts[-1], resources=resources))
 
     def annotate(self, uid: str, annotations: Mapping[str, str]) -> None:

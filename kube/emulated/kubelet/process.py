@@ -19,15 +19,15 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from mews.kube.api.objects import all_containers_of, uid_of
-from mews.kube.api.quantities import whole
 from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Mount
-from mews.kube.emulated.kubelet.cgroups import Cgroup, Cgroups, Resources
+from mews.kube.emulated.kubelet.cgroups import Cgroup, Cgroups
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
 from mews.kube.emulated.kubelet.forked_process import ForkedProcess
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
+from mews.kube.emulated.kubelet.kernel_traces import KernelTraces
 from mews.kube.emulated.kubelet.listening import connect_to_listener
 from mews.kube.emulated.kubelet.mount_namespace import (
     ContainerRoot,
@@ -70,10 +70,7 @@ class RealProcess:
         self._stdin_once = stdin_once
         self._terminal = terminal
         self._is_alone = False
-        self._group: Cgroup | None = None
-        self._name = ""
-        self.killed_for_memory = False
-        self._message: Path | None = None
+        self.kernel = KernelTraces()
         self._place: Callable[[str], str] = str
 
     @property
@@ -90,52 +87,13 @@ class RealProcess:
         """Return its exit code; 128 + n when signal n ended it."""
         code = await self._process.wait()
         self._signal(signal.SIGKILL)  # as in a container: with its first process all others end
-        if self._group is not None:
-            self.killed_for_memory = self._group.is_killed_for_memory()
+        self.kernel.end()
         self.finish()
         return code if code >= 0 else 128 - code
 
     def enter_by(self, entry: tuple[str, ...], passed: tuple[int, ...] = ()) -> None:
         """Commands see what the process sees by going through that program first, which inherits descriptors."""
         self._around = replace(self._around, entry=entry, passed=passed)
-
-    @property
-    def last_words(self) -> bytes:
-        """What it has left in its file for that."""
-        if self._message is None:
-            return b""
-        try:
-            return self._message.read_bytes()
-        except OSError:
-            return b""
-
-    def leaves_words_in(self, file: Path) -> None:
-        """That file is at its ``terminationMessagePath``."""
-        self._message = file
-
-    def limited_by(self, group: Cgroup | None, name: str) -> None:
-        """It is the container of that name, in that control group, which is removed with it."""
-        self._group, self._name = group, name
-
-    def limit(self, resources: Resources) -> None:
-        """Let other limits hold, where the kernel knows any.
-
-        Raises StartError where they cannot.
-        """
-        if self._group is not None:
-            try:
-                self._check(self._group, resources)
-                self._group.limit(resources)
-            except OSError as error:
-                raise StartError("RunContainerError", f"limits: {error.strerror}") from error
-
-    def _check(self, group: Cgroup, resources: Resources) -> None:
-        """As a kubelet does (validateMemoryResizeAction of pkg/kubelet/kuberuntime/kuberuntime_manager.go)."""
-        wanted = (resources.get("limits") or {}).get("memory")
-        used = 0 if wanted is None else group.memory()
-        if wanted is not None and used >= whole(wanted):
-            text = f'container "{self._name}" memory limit ({whole(wanted)}) below current usage ({used})'
-            raise StartError("RunContainerError", f"cannot decrease memory limits: attempting to set {text}")
 
     def found_at(self, place: Callable[[str], str]) -> None:
         """Pods are known by addresses of which that function says where on this machine they are."""
@@ -150,8 +108,7 @@ class RealProcess:
     def finish(self) -> None:
         """Its process is gone: read what it left, close its streams."""
         self.log.end()
-        if self._group is not None:
-            self._group.remove()
+        self.kernel.remove()
         if self._stdin is not None:
             self._stdin.close()
         if self._terminal is not None:
@@ -300,13 +257,13 @@ class ProcessRuntime:
             if group is not None:
                 group.remove()
             raise
-        started.limited_by(group, launch.container)
+        message = None if self._roots is None else self._roots.last_words(launch)
+        started.kernel = KernelTraces(launch.container, group, message)
         self._running = {one: uid for one, uid in self._running.items() if one.running}
         self._running[started] = uid_of(launch.pod)
         if self._roots is not None:
             self._roots.keep(self._running.values())
             started.found_at(self._roots.place)
-            started.leaves_words_in(self._roots.last_words(launch))
         return started
 
     def _group(self, launch: Launch) -> Cgroup | None:

@@ -15,6 +15,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
+from mews.kube.emulated.kubelet.kernel_traces import KernelTraces
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 from mews.kube.streaming.standard_streams import StandardStreams
 
@@ -122,23 +123,11 @@ class Process(Protocol):
 
 @runtime_checkable
 class KernelProcess(Protocol):
-    """A container of this machine's kernel, which knows its limits."""
+    """A container of this machine's kernel."""
 
     @property
-    def last_words(self) -> bytes:
-        """What it has left in the file at its ``terminationMessagePath``, once it has ended."""
-        ...
-
-    @property
-    def killed_for_memory(self) -> bool:
-        """Whether the kernel has killed one of its processes, since it needed more memory than it may have."""
-        ...
-
-    def limit(self, resources: Mapping[str, Mapping[str, Any]]) -> None:
-        """Let other limits hold.
-
-        Raises StartError where they cannot.
-        """
+    def kernel(self) -> KernelTraces:
+        """What the kernel knows of it."""
         ...
 
 

@@ -228,7 +228,7 @@ def test_a_container_leaves_its_last_words(tmp_path: Path, path: str) -> None:
         process = await runtime.start(words)
         await process.wait()
         await runtime.close()
-        return process.last_words
+        return process.kernel.last_words()
 
     assert asyncio.run(main()) == b"why\n"
     assert not Path(path).exists()

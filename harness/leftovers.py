@@ -153,6 +153,7 @@ def _remove(folder: Path) -> None:
     for pid in list(_belonging(folder)):
         _kill(pid)
     end_containers(folder)
+    remove_groups(folder.name)
     unmount_below(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -167,6 +168,13 @@ def end_containers(folder: Path) -> None:
 
     with contextlib.suppress(EngineUnavailableError):
         remove_containers(str(folder).__eq__)
+
+
+def remove_groups(name: str) -> None:
+    """Remove the control groups of containers that were limited."""
+    from mews.kube.emulated.kubelet.cgroups import remove_groups as remove
+
+    remove(name)
 
 
 def is_abandoned(folder: Path) -> bool:

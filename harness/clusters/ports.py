@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mews.harness.ports.chassis import LocalFleet
     from mews.harness.ports.hosts import LocalHosts
     from mews.kube.emulated.core.store.store import Store
+    from mews.kube.emulated.kubelet.podnet.callers import Callers
     from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
     from mews.kube.emulated.ports.kubelets import KubeletDirectory
 
@@ -241,6 +242,11 @@ class ProcessesPort(Protocol):
     @property
     def names_file(self) -> Path:
         """A file in the form of /etc/hosts, where the processes look up the names of services."""
+        ...
+
+    @property
+    def callers(self) -> Callers | None:
+        """By which programs outside of pods find pods and Services at their addresses; None where none can."""
         ...
 
     def program(

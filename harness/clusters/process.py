@@ -13,6 +13,7 @@ from mews.harness.errors import RequirementError
 from mews.harness.leftovers import OWNER
 from mews.harness.ports.fence import Fence
 from mews.kube.emulated.kubelet.mount_namespace import Mounts, NamespaceStart
+from mews.kube.emulated.kubelet.podnet.callers import Callers
 from mews.own_files import append_own
 
 _LAST_LINES = 10
@@ -32,7 +33,7 @@ class ProcessComponent:
 
     ``env`` is the whole environment and ``cwd`` the working folder (None: as this process); ``log`` gets its output.
     It belongs to the folder that the log lies in: what a killed run leaves is found by that. ``mounts``: what it finds
-    at paths of a mount namespace of its own; none without any.
+    at paths of a mount namespace of its own; none without any. By its ``callers`` it finds pods and Services.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class ProcessComponent:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         mounts: Mounts = (),
+        callers: Callers | None = None,
     ) -> None:
         self._mounts = tuple(mounts)
+        self._callers = callers
         self._argv = tuple(argv)
         self._log = log
         self._env = {**(os.environ if env is None else env), OWNER: str(log.parent)}
@@ -59,8 +62,9 @@ class ProcessComponent:
 
         Raises ProcessEndedError when it ends by itself, RequirementError when it cannot be started.
         """
-        if self._mounts:
-            await self._start_in_a_namespace(NamespaceStart(self._mounts))
+        door = () if self._callers is None else self._callers.passed
+        if self._mounts or door:
+            await self._start_by_entry(NamespaceStart(self._mounts, door))
         else:
             self._process = await self._started()
         assert self._process is not None
@@ -73,7 +77,7 @@ class ProcessComponent:
         last = output[-1] if output else "it printed nothing"
         raise ProcessEndedError(f"{Path(self._argv[0]).name} exited with code {code}: {last}", output)
 
-    async def _start_in_a_namespace(self, start: NamespaceStart) -> None:
+    async def _start_by_entry(self, start: NamespaceStart) -> None:
         try:
             self._process = await self._started(start)
         except BaseException:
@@ -85,7 +89,7 @@ class ProcessComponent:
             raise RequirementError(f"{self._argv[0]}: cannot be started: {fault}")
 
     async def _started(self, start: NamespaceStart | None = None) -> asyncio.subprocess.Process:
-        prefix, passed = ((), ()) if start is None else (start.prefix, (start.descriptor,))
+        prefix, passed = ((), ()) if start is None else (start.prefix, start.passed)
         with append_own(self._log) as log:
             try:
                 return await asyncio.create_subprocess_exec(

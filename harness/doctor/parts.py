@@ -20,6 +20,7 @@ from mews.harness.doctor.finding import PartFinding
 from mews.harness.errors import RequirementError
 from mews.harness.extras import EXTRA_OF, check_installed, install, missing_of
 from mews.harness.leftovers import runtime_folder
+from mews.kube.emulated.kubelet.cgroups import lacking as groups_lacking
 from mews.kube.emulated.kubelet.errors import EngineUnavailableError
 from mews.kube.emulated.kubelet.mount_namespace import filters_lacking, lacking, namespaces_lacking
 
@@ -60,6 +61,7 @@ def find_parts() -> Iterator[PartFinding]:
     yield _kernel("namespaces", "pods with a root and volumes of their own", namespaces_lacking())
     yield _processes()
     yield _network()
+    yield _limits()
     yield _fuse()
     yield _nvml()
     yield _descriptors()
@@ -96,6 +98,12 @@ def _network() -> PartFinding:
     how = f"{missing}; needs Linux 5.9 or later, and seccomp filters that no other program listens to"
     found = "" if missing else "usable; ports of nodes (hostPort) from pods alone"
     return PartFinding("pod network", "pods with ports of their own, Services", found, how)
+
+
+def _limits() -> PartFinding:
+    missing = groups_lacking()
+    how = f"{missing}: limits are only counted; run Mews as a systemd user service (systemd-run --user --scope mews …)"
+    return PartFinding("pod limits", "CPU and memory limits of processes", "" if missing else "usable", how)
 
 
 def _fuse() -> PartFinding:

@@ -125,6 +125,7 @@ BY_HAND = {
     "kube/deviceplugin/pb/generate.py": "code of ours",
     "kube/emulated/controllers/service_names.py": "names and addresses of services",
     "kube/emulated/kubelet/devices/checkpoint_store.py": "0600 by hand, replaced in one step",
+    "kube/emulated/kubelet/cgroups.py": "files of the kernel, which shows them in control groups",
     "kube/emulated/kubelet/output.py": "logs of containers, in the run's own folder",
     "kube/emulated/kubelet/in_cluster.py": "for a container of any user, in the run's own folder",
     "kube/emulated/kubelet/volumes/host_paths.py": "an empty file of a pod's volume, in the run's own folder",

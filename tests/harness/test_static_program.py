@@ -17,6 +17,8 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
+from mews.harness.errors import RequirementError
+from mews.harness.options import check_available
 from mews.kube.emulated.kubelet.mount_namespace import filters_lacking
 from tests.emulator.nvml.gobuild import built
 from tests.harness.as_nobody import NOBODY, as_nobody, lacking, run
@@ -142,14 +144,19 @@ PAIRS = [
 PROBE = "from mews.kube.emulated.kubelet.mount_namespace import filters_lacking; print(filters_lacking())"
 
 
-def test_a_static_program_is_a_pod_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["embedded", "control-plane"])
+def test_a_static_program_is_a_pod_of_its_own(where: str, tmp_path: Path) -> None:
+    try:
+        check_available(where)
+    except RequirementError as error:
+        pytest.skip(str(error))
     if filters_lacking():
         pytest.skip(f"no network of pods: {filters_lacking()}")
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on PATH")
     images = tmp_path / "images.yaml"
     images.write_text(yaml.safe_dump({"images": {"case/static": {"process": [str(built(SOURCE, cgo=False))]}}}))
-    with cluster(["--images", str(images), "--speed", "20"]) as ready:
+    with cluster(["--cluster", where, "--images", str(images), "--speed", "20"]) as ready:
         client = Client(ready["kubeconfig"])
         client.apply(CONFIG, SECRET, pod("one", 2), pod("two", 1), service("one"), service("two"))
         client.run("wait", "--for=condition=Ready", "pod/one", "pod/two", "--timeout", "60s")

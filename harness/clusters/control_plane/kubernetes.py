@@ -11,12 +11,13 @@ from typing import Any
 from mews.harness.clusters.control_plane.metrics_server import AggregatedMetrics
 from mews.harness.clusters.control_plane.servers import Servers
 from mews.harness.clusters.embedded.kubelet_server import KubeletServers
+from mews.harness.clusters.embedded.node_addresses import node_address
 from mews.harness.clusters.programs.control_plane import Program, acting_as
 from mews.harness.clusters.programs.controllers import kube_controller_manager
 from mews.harness.clusters.programs.scheduler import kube_scheduler
 from mews.harness.kubeconfig_file import write_kubeconfig
 from mews.kube.client.http import HttpKube
-from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
+from mews.kube.emulated.kubelet.podnet.callers import Callers, PlaceOf
 from mews.kube.emulated.ports.kubelets import KubeletDirectory
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
@@ -65,12 +66,14 @@ class KubernetesControlPlane:
         """Start or empty the servers; serve the kubelets' APIs."""
         await asyncio.to_thread(self._servers.ready)
         self.write_kubeconfig(self._admin)
-        self._kubelets = KubeletServers(kubelets, self._servers.identity.node_context(), self.kube("kubelet"))
+        addresses = [node_address(number) for number, _ in enumerate(hosts)]
+        context = await asyncio.to_thread(self._servers.identity.node_context, addresses)
+        self._kubelets = KubeletServers(kubelets, context, self.kube("kubelet"))
         await self._kubelets.open(hosts)
         if not self._serves_metrics:
             return
-        context = self._servers.identity.kubelet_context()
-        self._metrics = AggregatedMetrics(self.kube("metrics-server"), kubelets, context, self.authority())
+        own = self._servers.identity.kubelet_context()
+        self._metrics = AggregatedMetrics(self.kube("metrics-server"), kubelets, own, self.authority())
         await self._metrics.open()
 
     @property
@@ -108,12 +111,12 @@ class KubernetesControlPlane:
         return self._servers.identity.certificate.read_text(encoding="ascii")
 
     def kubelet_address(self, host: str) -> tuple[str, int] | None:
-        """Return them on loopback, each on a port of its own."""
-        return None if self._kubelets is None else self._kubelets.address(host)
+        """Return them on loopback, each on a port of its own; None where the API server is led to the nodes."""
+        return None if self._kubelets is None or self._finds_pods else self._kubelets.address(host)
 
     def kubelet_place(self, host: str) -> tuple[str, int] | None:
-        """Return the node's address is this machine's."""
-        return None
+        """Return where the node's kubelet listens; None where that is what the node's address says."""
+        return self._kubelets.address(host) if self._kubelets is not None and self._finds_pods else None
 
     def program(
         self,
@@ -122,6 +125,7 @@ class KubernetesControlPlane:
         *,
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
+        callers: Callers | None = None,
     ) -> Program | None:
         """kube-scheduler and kube-controller-manager, where they are found."""
         if component == "default-scheduler" and options.get("program") != "ours" and options.keys() <= _OF_SCHEDULER:
@@ -131,6 +135,7 @@ class KubernetesControlPlane:
                 extenders=extenders,
                 release=self._release,
                 options=options,
+                callers=callers,
             )
         if component != "controller-manager" or options.get("program") == "ours":
             return None
@@ -139,7 +144,13 @@ class KubernetesControlPlane:
             run += (f"-{name}" for name in _OF_ENDPOINTS)
         key = f"--service-account-private-key-file={self._servers.identity.key}"
         return kube_controller_manager(
-            self._folder, kubeconfig or self._admin, run=run, speed=self._speed, flags=(key,), release=self._release
+            self._folder,
+            kubeconfig or self._admin,
+            run=run,
+            speed=self._speed,
+            flags=(key,),
+            release=self._release,
+            callers=callers,
         )
 
     async def close(self) -> None:

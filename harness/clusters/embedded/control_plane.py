@@ -27,7 +27,7 @@ from mews.kube.emulated.types.ignored_warnings import ignored_warnings
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 if TYPE_CHECKING:
-    from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
+    from mews.kube.emulated.kubelet.podnet.callers import Callers, PlaceOf
 
 _JSON = "application/json"
 
@@ -150,6 +150,7 @@ class EmbeddedControlPlane:
         *,
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
+        callers: Callers | None = None,
     ) -> Program | None:
         """Return all of it is ours, but for a scheduler with extenders, and what is asked for by the program's name:
         those are Kubernetes' own where they are found."""
@@ -166,6 +167,7 @@ class EmbeddedControlPlane:
                 content_type=_JSON,
                 release=self._release,
                 options=options,
+                callers=callers,
             )
         if component == "controller-manager" and asked_for == "kube-controller-manager":
             from mews.harness.clusters.programs.controllers import kube_controller_manager
@@ -173,7 +175,12 @@ class EmbeddedControlPlane:
             self.write_kubeconfig(own)
             form = f"--kube-api-content-type={_JSON}"
             return kube_controller_manager(
-                self._folder, kubeconfig or own, run=options.get("run", ("*",)), flags=(form,), release=self._release
+                self._folder,
+                kubeconfig or own,
+                run=options.get("run", ("*",)),
+                flags=(form,),
+                release=self._release,
+                callers=callers,
             )
         return None
 

@@ -144,7 +144,15 @@ class ReplacementProcesses:
         log = processes.scratch / f"{name}.log"
 
         def make(fence: Fence) -> Runnable:
-            program = ProcessComponent(filled, fence=fence, log=log, env=whole, cwd=self._loaded.folder, mounts=mounts)
+            program = ProcessComponent(
+                filled,
+                fence=fence,
+                log=log,
+                env=whole,
+                cwd=self._loaded.folder,
+                mounts=mounts,
+                callers=processes.callers,
+            )
             return program if host is None else _OnceTheKubeletRuns(program, Path(places["device_plugins"]))
 
         return make

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mews.harness.clusters.embedded.served_services import ServedServices
     from mews.harness.clusters.ports import ClusterPorts
     from mews.harness.clusters.programs.control_plane import ControlPlane, Program
+    from mews.kube.emulated.kubelet.podnet.callers import Callers
     from mews.kube.emulated.kubelet.podnet.network import PodNetwork
     from mews.kube.emulated.kubelet.process import ProcessRuntime
     from mews.kube.emulated.kubelet.runtime import EnginePort
@@ -88,6 +89,7 @@ class ServedPorts:
         self._engine: ServedEngine | None = None
         self._has_network = False
         self._network: PodNetwork | None = None
+        self.callers: Callers | None = None
         self._memory: RuntimeFolder | None = None
 
     def ports(self) -> ClusterPorts:
@@ -161,8 +163,10 @@ class ServedPorts:
     def _process_runtime(self, control_plane: ControlPlane) -> ProcessRuntime:
         from mews.harness.systems import find_program
         from mews.kube.emulated.controllers.service_names import HOSTS_FILE, POD_NAMES
+        from mews.kube.emulated.kubelet.cgroups import Cgroups
         from mews.kube.emulated.kubelet.in_cluster import InCluster
         from mews.kube.emulated.kubelet.pod_roots import PodRoots
+        from mews.kube.emulated.kubelet.podnet.callers import Callers
         from mews.kube.emulated.kubelet.process import ProcessRuntime
         from mews.kube.emulated.kubelet.volumes.host_paths import NodeHostPaths
         from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
@@ -190,13 +194,17 @@ class ServedPorts:
         )
         network, names = self._pod_network(control_plane), self.names_file
         self._network = network
+        if network is not None:
+            self.callers = Callers()
+            self.callers.find(network.place_of)
         roots = PodRoots(
             folder, self.pod_volumes, names=names if network is None else names.with_name(POD_NAMES),
             shared=[self.scratch], host_allowed=self._host_allowed, network=network,
         )  # fmt: skip
         return ProcessRuntime(
-            folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots
-        )
+            folder, known, speed=self._run.speed, programs=find_program, in_cluster=access, roots=roots,
+            groups=Cgroups(self.scratch.name),
+        )  # fmt: skip
 
     def _in_memory(self) -> Path | None:
         if self._memory is None:
@@ -267,7 +275,9 @@ class ServedPorts:
         kubeconfig: Path | None = None,
     ) -> Program | None:
         """Return the real program in a component's place."""
-        return self._control_plane.program(component, options, extenders=extenders, kubeconfig=kubeconfig)
+        return self._control_plane.program(
+            component, options, extenders=extenders, kubeconfig=kubeconfig, callers=self.callers
+        )
 
     @property
     def certificates(self) -> Certificates | None:
@@ -318,6 +328,8 @@ class ServedPorts:
         await self._chassis.close_clients()
         closing = [] if self._made is None else [self._made.close()]
         await asyncio.gather(self._hosts.close(), self._chassis.stop(), *closing)
+        if self.callers is not None:
+            await asyncio.to_thread(self.callers.close)
         await asyncio.to_thread(shutil.rmtree, self.volumes, ignore_errors=True)
         self._kubeconfig.unlink(missing_ok=True)
         self._trust.remove()

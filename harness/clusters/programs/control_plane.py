@@ -12,7 +12,7 @@ from mews.kube.component import Runnable
 from mews.kube.emulated.ports.kubelets import KubeletDirectory
 
 if TYPE_CHECKING:
-    from mews.kube.emulated.kubelet.podnet.callers import PlaceOf
+    from mews.kube.emulated.kubelet.podnet.callers import Callers, PlaceOf
 
 Program = Callable[[Fence], Runnable]
 """Makes one incarnation of a component that is a program of its own."""
@@ -85,10 +85,12 @@ class ControlPlane(Protocol):
         *,
         extenders: Sequence[Mapping[str, Any]] = (),
         kubeconfig: Path | None = None,
+        callers: Callers | None = None,
     ) -> Program | None:
         """Return the real program that takes the place of our ``default-scheduler`` or ``controller-manager``; None
         where ours runs, also for options that the real one cannot be given. ``extenders`` are the scheduler's;
-        ``kubeconfig`` is another one than the administrator's, written before the program starts."""
+        ``kubeconfig`` is another one than the administrator's, written before the program starts; by its ``callers`` it
+        finds pods and Services."""
         ...
 
     async def close(self) -> None:

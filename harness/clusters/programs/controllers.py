@@ -8,6 +8,7 @@ from pathlib import Path
 from mews.harness.clusters.programs.control_plane import Program
 from mews.harness.clusters.programs.finding import CONTROLLERS, feature_switch, of_release
 from mews.harness.clusters.programs.scheduler import no_server, program
+from mews.kube.emulated.kubelet.podnet.callers import Callers
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 
 _MONITOR_PERIOD_S, _MONITOR_GRACE_S = 5.0, 50.0
@@ -22,9 +23,10 @@ def kube_controller_manager(
     speed: float = 1.0,
     flags: Sequence[str] = (),
     release: ClusterRelease = STANDARD,
+    callers: Callers | None = None,
 ) -> Program | None:
     """Return the program of that release, or None where it is not found. ``run``: which of its controllers, as its
-    ``--controllers``."""
+    ``--controllers``; ``callers``: by which it finds pods and Services."""
     path = of_release(CONTROLLERS, release.name)
     if path is None:
         return None
@@ -37,4 +39,4 @@ def kube_controller_manager(
         *feature_switch(release),
         *flags,
     ]
-    return program(argv, folder / "controller-manager.log")
+    return program(argv, folder / "controller-manager.log", callers)

@@ -14,6 +14,7 @@ from mews.harness.clusters.programs.finding import SCHEDULER, feature_switch, of
 from mews.harness.manifests.kube_scheduler import configuration
 from mews.harness.ports.fence import Fence
 from mews.kube.component import Runnable
+from mews.kube.emulated.kubelet.podnet.callers import Callers
 from mews.kube.releases.cluster_release import STANDARD, ClusterRelease
 from mews.own_files import write_own
 
@@ -29,11 +30,13 @@ def kube_scheduler(
     content_type: str | None = None,
     release: ClusterRelease = STANDARD,
     options: Mapping[str, Any] = MappingProxyType({}),
+    callers: Callers | None = None,
 ) -> Program | None:
     """Return the program, with its configuration in a folder, or None where it is not found.
 
     ``content_type``: of a server that does not take protobuf; ``release``: of that release, with its features;
-    ``options``: of the stack's default scheduler, of which those that this program has are taken.
+    ``options``: of the stack's default scheduler, of which those that this program has are taken; ``callers``: by
+    which it finds extenders that are pods.
     """
     path = of_release(SCHEDULER, release.name)
     if path is None:
@@ -44,16 +47,15 @@ def kube_scheduler(
     content = configuration(str(kubeconfig), extenders, {"qps": _QPS, "burst": _BURST, **forms}, plugin_args)
     config = folder / "kube-scheduler.json"
     write_own(config, json.dumps(content))
-    return program(
-        [path, f"--config={config}", *feature_switch(release), *no_server(kubeconfig)], folder / "default-scheduler.log"
-    )
+    argv = [path, f"--config={config}", *feature_switch(release), *no_server(kubeconfig)]
+    return program(argv, folder / "default-scheduler.log", callers)
 
 
-def program(argv: Sequence[str], log: Path) -> Program:
+def program(argv: Sequence[str], log: Path, callers: Callers | None = None) -> Program:
     """Return a program of Kubernetes as a component."""
 
     def make(fence: Fence) -> Runnable:
-        return ProcessComponent(argv, fence=fence, log=log)
+        return ProcessComponent(argv, fence=fence, log=log, callers=callers)
 
     return make
 

@@ -133,11 +133,12 @@ def service_rows(services: Iterable[Object], pods: Sequence[Object]) -> Iterator
 
 def host_port_rows(pods: Iterable[Object]) -> Iterator[tuple[str, ...]]:
     """Rows for ports of nodes that lead to a pod's (``hostPort``), as the portmap plugin of CNI makes them: from the
-    pod's start on, ready or not. One for another address than the node's is the node's own business."""
+    pod's start on, ready or not, and for all of a pod in the node's network. One for another address than the node's is
+    the node's own business."""
     for pod in pods:
         status = pod.get("status") or {}
         node, address = str(status.get("hostIP") or ""), str(status.get("podIP") or "")
-        if not (node and address) or pod["spec"].get("hostNetwork") or is_terminal(pod):
+        if not (node and address) or is_terminal(pod):
             continue
         for container in pod["spec"]["containers"]:
             for port in container.get("ports") or ():

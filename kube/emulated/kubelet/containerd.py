@@ -14,7 +14,15 @@ from mews.kube.clock import Clock
 from mews.kube.emulated.kubelet.errors import NoSuchContainerError
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question, not_listening
 from mews.kube.emulated.kubelet.log_text import LogSelection, LogText, pieces, tail_start
-from mews.kube.emulated.kubelet.runtime import EnginePort, ImageStore, Launch, LogMark, Process, Runtime
+from mews.kube.emulated.kubelet.runtime import (
+    EnginePort,
+    ImageStore,
+    KernelProcess,
+    Launch,
+    LogMark,
+    Process,
+    Runtime,
+)
 from mews.kube.runtimehook.port import RunningEnvironment
 
 if TYPE_CHECKING:
@@ -62,6 +70,8 @@ class Sandbox:
     """How often a question (container, purpose) went well, or not."""
 
 
+_LONGEST_MESSAGE = 4096
+"""Bytes of a termination message (MaxContainerTerminationMessageLength of pkg/kubelet/container/runtime.go)."""
 Listener = Callable[[str], None]
 """Called with a pod's uid when one of its containers started or ended. Must not wait."""
 
@@ -181,7 +191,12 @@ class Containerd:
         if sandbox is None:
             return
         ended = replace(instance, finished_at=self._clock.now(), exit_code=code)
-        if code and _ends_with_log(sandbox.pod, instance.container):
+        if isinstance(process, KernelProcess):
+            # containerd: whichever of its processes that was
+            reason = "OOMKilled" if process.kernel.killed_for_memory else ""
+            message = process.kernel.last_words()[-_LONGEST_MESSAGE:].decode("utf-8", "replace")
+            ended = replace(ended, reason=reason, message=message)
+        if code and not ended.message and _ends_with_log(sandbox.pod, instance.container):
             ended = replace(ended, message=_last_words(process.log.read()))
         known = sandbox.instances.get(instance.container, ())
         if not any(one.id == ended.id and one.running for one in known):
@@ -195,10 +210,16 @@ class Containerd:
         return {} if sandbox is None else sandbox.envs.get(container, {})
 
     def resize(self, uid: str, container: str, resources: Mapping[str, Mapping[str, Any]]) -> None:
-        """Give a container that runs other amounts."""
+        """Give a container that runs other amounts.
+
+        Raises StartError where it cannot have them.
+        """
         sandbox = self._sandboxes.get(uid)
         starts = sandbox.instances.get(container, ()) if sandbox is not None else ()
         if sandbox is not None and starts and starts[-1].running:
+            process = sandbox.processes[container][-1]
+            if isinstance(process, KernelProcess):
+                process.kernel.limit(resources)
             sandbox.instances[container] = (*starts[:-1], replace(starts[-1], resources=resources))
 
     def annotate(self, uid: str, annotations: Mapping[str, str]) -> None:

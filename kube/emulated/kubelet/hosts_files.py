@@ -26,7 +26,8 @@ class HostsFiles:
     def __init__(self, root: Path, names: Path | None = None) -> None:
         self._root = root
         self._names = names
-        self._own: dict[Path, str] = {}
+        self._own: dict[Path, tuple[str, str]] = {}
+        """The namespace of each pod, and its own lines."""
         self._following: asyncio.Task[None] | None = None
         self._shown = ""
 
@@ -34,7 +35,7 @@ class HostsFiles:
         """Return the pod's file; it follows the names from now on."""
         path = self._root / uid_of(pod) / "hosts"
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._own[path] = own_names(pod, ip)
+        self._own[path] = namespace_of(pod), own_names(pod, ip)
         self._shown = self._read()
         self._write(path)
         if self._following is None and self._names is not None:
@@ -62,14 +63,26 @@ class HostsFiles:
 
     def _write(self, path: Path) -> None:
         """In place: a file in its place would be another one than that which is mounted."""
+        namespace, own = self._own[path]
         with contextlib.suppress(FileNotFoundError):
-            path.write_text(self._own[path] + self._shown, encoding="utf-8")
+            path.write_text(own + with_short_names(self._shown, namespace), encoding="utf-8")
 
     async def close(self) -> None:
         """Follow no more."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
+
+
+def with_short_names(lines: str, namespace: str) -> str:
+    """Return the names of services with those that a pod of that namespace uses: by its first search domain, a resolver
+    finds ``x.NAMESPACE.svc.cluster.local`` as ``x``."""
+    found = []
+    for line in lines.splitlines():
+        name = line.partition(" ")[2].partition(" ")[0]
+        short = name.removesuffix(f".{namespace}")
+        found.append(f"{line}\n" if short == name else f"{line} {short}\n")
+    return "".join(found)
 
 
 def fqdn_of(pod: Object) -> str:

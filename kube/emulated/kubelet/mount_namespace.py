@@ -31,7 +31,8 @@ class ContainerRoot(Struct, frozen=True):
     them the mounts. ``user`` and ``group`` are what this process' user and group are called inside; ``stage`` is an
     empty folder of this machine, ``folder`` the container's working folder; "" as ``hostname`` is this machine's.
     ``door`` is the descriptor of its pod's network and ``ip`` the pod's address; None: it has this machine's.
-    ``namespaces`` are words for others that it has or joins, by those descriptors that are ``joined``."""
+    ``namespaces`` are words for others that it has or joins, by those descriptors that are ``joined``; ``groups`` are
+    files by which a process gets into its control groups."""
 
     mounts: tuple[Mount, ...]
     stage: Path
@@ -44,6 +45,7 @@ class ContainerRoot(Struct, frozen=True):
     machine_writable: bool = False
     namespaces: tuple[str, ...] = ()
     joined: tuple[int, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def passed(self) -> tuple[int, ...]:
@@ -52,8 +54,8 @@ class ContainerRoot(Struct, frozen=True):
 
     @property
     def entry(self) -> tuple[str, ...]:
-        """What whoever enters must know: working folder, network, address."""
-        return (self.folder, "" if self.door is None else str(self.door), self.ip)
+        """What whoever enters must know: working folder, network, address, control groups."""
+        return (self.folder, "" if self.door is None else str(self.door), self.ip, "\n".join(self.groups))
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -124,10 +126,11 @@ def filters_lacking() -> str:
 
 class NamespaceStart:
     """The start of one process in namespaces: ``prefix`` goes before its program, descriptors that are ``passed``
-    are inherited. Once it runs, ``child`` is the process that the program is, where it is not the one that was
-    started, and ``kept`` are descriptors of its namespaces, which are the caller's to close."""
+    are inherited; by the ``door`` of callers it finds pods. Once it runs, ``child`` is the process that the program is,
+    where it is not the one that was started, and ``kept`` are descriptors of its namespaces, which are the caller's to
+    close."""
 
-    def __init__(self, mounts: Mounts | ContainerRoot | None) -> None:
+    def __init__(self, mounts: Mounts | ContainerRoot | None, door: tuple[int, ...] = ()) -> None:
         self.prefix: tuple[str, ...]
         self.passed: tuple[int, ...]
         self.child: int | None = None
@@ -143,8 +146,8 @@ class NamespaceStart:
             self.passed = (self.descriptor, *mounts.passed, *mounts.joined)
         else:
             placed = [word for source, target in mounts for word in (str(source), target)]
-            self.prefix = (*_PYTHON, "boot", str(self.descriptor), *placed, "--")
-            self.passed = (self.descriptor,)
+            self.prefix = (*_PYTHON, "boot", str(self.descriptor), ",".join(map(str, door)), *placed, "--")
+            self.passed = (self.descriptor, *door)
 
     async def fault(self) -> str:
         """Once the program runs: ""; else why it does not."""

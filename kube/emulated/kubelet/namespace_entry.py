@@ -1,12 +1,12 @@
 """Runs as a script, before a container's program takes its place: puts files where the program looks for them.
 
-``boot FD SOURCE TARGET [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE
-stands at TARGET, also where the machine has no such path.
+``boot FD DOOR [SOURCE TARGET]... -- PROGRAM...`` makes a user and a mount namespace, in which each SOURCE stands at
+TARGET, also where the machine has no such path; none where there is no SOURCE. With a DOOR it is as in ``enter``.
 
-``contain FD NAMESPACES HOSTNAME UID GID STAGE FOLDER DOOR IP MODE [MODE SOURCE TARGET]... -- PROGRAM...`` makes a root
-for a container, and gives it a host name: this machine's folders, except /tmp, with MODE ``ro`` or ``rw``, and over
-them each SOURCE at TARGET. UID and GID are what the user and group of the caller are called inside; STAGE is an empty
-folder, FOLDER the working folder.
+``contain FD NAMESPACES HOSTNAME UID GID STAGE FOLDER DOOR IP GROUPS MODE [MODE SOURCE TARGET]... -- PROGRAM...`` makes
+a root for a container, and gives it a host name: this machine's folders, except /tmp, with MODE ``ro`` or ``rw``, and
+over them each SOURCE at TARGET. UID and GID are what the user and group of the caller are called inside; STAGE is an
+empty folder, FOLDER the working folder. GROUPS are lines: files by which the program gets into its control groups.
 
 NAMESPACES are words with commas between them: ``ipc`` and ``pid`` are new ones; ``user:7``, ``ipc:8`` and ``pid:9``
 are joined by their descriptors; ``kept`` hands over descriptors of those that are new. With process IDs of its own,
@@ -14,9 +14,9 @@ the program is another process, a child of the caller's, who reads its number fr
 
 ``pause FD NAMESPACES --`` is the first process of new ones, and takes in the orphans of all others.
 
-``enter PID [FOLDER [DOOR IP]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor of a
-socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address IP,
-and tells the names of its sockets unless IP is of this machine; ``-``: it is in no pod, and only connects are answered;
+``enter PID [FOLDER [DOOR IP [GROUPS]]] -- PROGRAM...`` joins the namespaces of a process. With a DOOR, the descriptor
+of a socket, who holds its other end answers each bind(2) and connect(2) of the program, which is in the pod of address
+IP, and tells the names of its sockets unless IP is of this machine; ``-``: it is in no pod, and only connects count;
 ``filter FD --`` only finds out whether anybody could.
 
 What goes wrong is written to the descriptor FD, which closes when the program starts. Nothing of it needs root, and
@@ -136,14 +136,17 @@ def _unshare(more: int = 0, *, user: int, group: int) -> None:
     mount("none", "/", None, NEW_SLAVE)
 
 
-def _boot(fault: int, mounts: list[str]) -> None:
-    folder = os.getcwd()
-    _unshare(user=os.getuid(), group=os.getgid())
-    pairs = zip(mounts[::2], mounts[1::2], strict=True)
-    in_memory: set[str] = set()
-    for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
-        place(source, target, in_memory)
-    os.chdir(folder)  # it may lie below what was covered
+def _boot(fault: int, words: list[str]) -> None:
+    door, *mounts = words
+    if mounts:
+        folder = os.getcwd()
+        _unshare(user=os.getuid(), group=os.getgid())
+        pairs = zip(mounts[::2], mounts[1::2], strict=True)
+        in_memory: set[str] = set()
+        for source, target in sorted(pairs, key=lambda pair: os.path.realpath(pair[1]).count("/")):
+            place(source, target, in_memory)
+        os.chdir(folder)  # it may lie below what was covered
+    _join_network(door, "-")
 
 
 def _join_network(door: str, ip: str) -> None:
@@ -197,7 +200,8 @@ def _that_name_somebody(send: int, receive: int) -> tuple[tuple[int, int, int, i
 
 
 def _contain(fault: int, words: list[str]) -> None:
-    namespaces, hostname, user, group, stage, folder, door, ip, mode, *mounts = words
+    namespaces, hostname, user, group, stage, folder, door, ip, groups, mode, *mounts = words
+    opened = _opened(groups)
     starter = os.getppid()
     made = _Namespaces(namespaces)
     made.make(fault, _NEW_NAMES, user=int(user), group=int(group))
@@ -215,7 +219,19 @@ def _contain(fault: int, words: list[str]) -> None:
     os.chdir(folder)
     _end_with_starter(fault, starter)
     _lead_session()
+    _join_groups(opened)
     _join_network(door, ip)
+
+
+def _opened(groups: str) -> list[int]:
+    """While the folders of control groups are seen."""
+    return [os.open(path, os.O_WRONLY) for path in groups.split("\n") if path]
+
+
+def _join_groups(opened: list[int]) -> None:
+    for descriptor in opened:
+        os.write(descriptor, b"0")
+        os.close(descriptor)
 
 
 def _end_with_starter(fault: int, starter: int) -> None:
@@ -260,8 +276,8 @@ def _of(pid: str, kind: str) -> str:
     return f"/proc/{pid}/ns/{kind}"
 
 
-def _enter(pid: str, folder: str = "", door: str = "", ip: str = "") -> None:
-    folder = folder or os.getcwd()
+def _enter(pid: str, folder: str = "", door: str = "", ip: str = "", groups: str = "") -> None:
+    folder, groups_opened = folder or os.getcwd(), _opened(groups)
     kinds = [kind for kind in ("user", "ipc", "pid", "mnt", "uts") if not _is_same(_of(pid, kind), _of("self", kind))]
     opened = {kind: os.open(_of(pid, kind), os.O_RDONLY) for kind in kinds}  # before what they show is another's
     for descriptor in _in_order(opened):
@@ -271,6 +287,7 @@ def _enter(pid: str, folder: str = "", door: str = "", ip: str = "") -> None:
     os.chdir(folder)
     if os.isatty(0):
         _lead_session()
+    _join_groups(groups_opened)
     _join_network(door, ip)
 
 

@@ -29,6 +29,10 @@ _MACHINE, _ROOM = "/.machine", "/.room"
 """While a container's root is made: where the machine's root is seen, and where folders in memory begin."""
 _LIVE = ("dev", "proc")
 """Folders of the machine that stay as they are: what is written there goes to the kernel."""
+_DEVICES = (
+    "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "fd", "stdin", "stdout", "stderr",
+)  # fmt: skip
+"""What is in each container's /dev (opencontainers/runtime-spec, config-linux.md), with the machine's terminals."""
 
 
 def call(name: str, *arguments: object) -> None:
@@ -131,10 +135,20 @@ class Container:
             if name == "tmp":
                 os.mkdir("/tmp")
                 continue
+            if name == "dev" and self._mode == "ro":
+                self._make_devices()
+                continue
             _take_over(f"{_MACHINE}/{name}", f"/{name}")
             self._ours[f"/{name}"] = False
             if self._mode == "ro" and name not in _LIVE and not os.path.islink(f"/{name}"):
                 _freeze(f"/{name}")
+
+    def _make_devices(self) -> None:
+        """Its own /dev: nothing is made in the machine's."""
+        os.makedirs("/dev/shm")
+        for name in _DEVICES:
+            if os.path.lexists(f"{_MACHINE}/dev/{name}"):
+                _take_over(f"{_MACHINE}/dev/{name}", f"/dev/{name}")
 
     def place(self, mode: str, source: str, target: str) -> None:
         """Show a file or folder of the machine at a path."""

@@ -24,12 +24,13 @@ from mews.kube.emulated.kubelet.hosts_files import HostsFiles, fqdn_of
 from mews.kube.emulated.kubelet.images import SHELLS
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, filters_lacking
 from mews.kube.emulated.kubelet.pod_namespaces import PodNamespaces
-from mews.kube.emulated.kubelet.podnet.network import NO_ADDRESS, PodNetwork
+from mews.kube.emulated.kubelet.podnet.network import PodNetwork
 from mews.kube.emulated.kubelet.resolver_files import resolver_file
 from mews.kube.emulated.kubelet.runtime import SEARCH_PATH, Launch
 from mews.kube.emulated.kubelet.volumes.pod_volumes import PodVolumes
 
-_TMP = "/tmp"
+_WITH_NAMES = "ClusterFirstWithHostNet"
+_TMP, _SHARED_MEMORY = "/tmp", "/dev/shm"
 _NAMED_IN_TMP = re.compile(r"/tmp/[^/\s:;,'\"=()]+")
 _NON_ROOT = 65532
 """The user ``nonroot`` of distroless images, for a container that must not run as root and names no user."""
@@ -72,16 +73,20 @@ class PodRoots:
         pod, own = launch.pod, self._folder / uid_of(launch.pod) / launch.container
         volumes = await self._volumes.mounts(pod, launch.container, launch.env)
         spec = next(each for each in all_containers_of(pod) if each["name"] == launch.container)
+        last_words = str(spec.get("terminationMessagePath") or "")
         is_fixed = bool((spec.get("securityContext") or {}).get("readOnlyRootFilesystem"))
         temporary = Mount(_TMP, str(_emptied(own / "tmp")), read_only=is_fixed)
         nodes = (Mount(node.container_path, node.host_path) for node in launch.edits.devices)
-        mounts = [*self._machine(launch, env, work), *nodes, temporary, *further]
+        shared = _SHARED_MEMORY if pod["spec"].get("hostIPC") else str(self._volumes.shared_memory(pod))
+        mounts = [*self._machine(launch, env, work), Mount(_SHARED_MEMORY, shared), *nodes, temporary, *further]
         mounts += [Mount(path, source, read_only=True) for path, source in launch.image.files.items()]
-        if not pod["spec"].get("hostNetwork"):
+        if not pod["spec"].get("hostNetwork") or pod["spec"].get("dnsPolicy") == _WITH_NAMES:
             mounts.append(Mount("/etc/hosts", str(self._hosts.file(pod, launch.ip))))
         resolver = resolver_file(pod, own.parent)
         if resolver is not None:
             mounts.append(Mount("/etc/resolv.conf", str(resolver)))
+        if last_words:
+            mounts.append(Mount(last_words, str(_touched(self.last_words(launch)))))
         taken = [*launch.image.files, *(mount.container_path for mount in volumes)]
         if launch.working_dir and not _is_there(launch.working_dir, taken):
             mounts.append(Mount(launch.working_dir, str(work)))
@@ -94,20 +99,22 @@ class PodRoots:
             folder=launch.working_dir or str(work),
             user=user,
             group=group,
-            hostname="" if pod["spec"].get("hostNetwork") else hostname_of(pod),
+            hostname=str(pod["spec"]["nodeName"]) if pod["spec"].get("hostNetwork") else hostname_of(pod),
             door=await self._door(launch),
-            ip=NO_ADDRESS if pod["spec"].get("hostNetwork") else launch.ip,
+            ip=launch.ip,
             machine_writable=self._host_allowed,
             namespaces=share.words,
             joined=share.joined,
         )
 
+    def last_words(self, launch: Launch) -> Path:
+        """Return the file that a container finds at its ``terminationMessagePath``."""
+        return self._folder / uid_of(launch.pod) / launch.container / f"{launch.attempt}.message"
+
     async def _door(self, launch: Launch) -> int | None:
-        """Return the way to the pod's network; None where it has this machine's."""
-        if self._network is None:
-            return None
-        subnet, of_host = self._network.subnet, launch.pod["spec"].get("hostNetwork")
-        if not (subnet.is_hidden if of_host else subnet.place(launch.ip).startswith("127.")):
+        """Return the way to the pod's network; None where it has this machine's. One in its node's network has its own,
+        too, since this machine's is no node's: its ports are found at the node's address."""
+        if self._network is None or not self._network.subnet.place(launch.ip).startswith("127."):
             return None
         lacking: str = await asyncio.to_thread(filters_lacking)
         return None if lacking else self._network.descriptor
@@ -225,6 +232,13 @@ def _emptied(folder: Path) -> Path:
     folder.mkdir(parents=True)
     folder.chmod(0o1777)
     return folder
+
+
+def _touched(file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"")
+    file.chmod(0o666)
+    return file
 
 
 def _made(folder: Path) -> Path:

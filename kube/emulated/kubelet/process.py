@@ -21,11 +21,13 @@ from msgspec.structs import replace
 from mews.kube.api.objects import all_containers_of, uid_of
 from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Mount
+from mews.kube.emulated.kubelet.cgroups import Cgroup, Cgroups
 from mews.kube.emulated.kubelet.errors import StartError
 from mews.kube.emulated.kubelet.exec_session import Surroundings, feed_terminal, resize_terminal, run_command
 from mews.kube.emulated.kubelet.forked_process import ForkedProcess
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.in_cluster import FOLDER, InCluster
+from mews.kube.emulated.kubelet.kernel_traces import KernelTraces
 from mews.kube.emulated.kubelet.listening import connect_to_listener
 from mews.kube.emulated.kubelet.mount_namespace import (
     ContainerRoot,
@@ -68,6 +70,7 @@ class RealProcess:
         self._stdin_once = stdin_once
         self._terminal = terminal
         self._is_alone = False
+        self.kernel = KernelTraces()
         self._place: Callable[[str], str] = str
 
     @property
@@ -84,6 +87,7 @@ class RealProcess:
         """Return its exit code; 128 + n when signal n ended it."""
         code = await self._process.wait()
         self._signal(signal.SIGKILL)  # as in a container: with its first process all others end
+        self.kernel.end()
         self.finish()
         return code if code >= 0 else 128 - code
 
@@ -104,6 +108,7 @@ class RealProcess:
     def finish(self) -> None:
         """Its process is gone: read what it left, close its streams."""
         self.log.end()
+        self.kernel.remove()
         if self._stdin is not None:
             self._stdin.close()
         if self._terminal is not None:
@@ -196,7 +201,8 @@ class ProcessRuntime:
     """Starts containers as processes below a run folder, ``<pod uid>/<container>/<attempt>.log``; ``close`` removes it
     where it was made here. ``env`` is what the machine gives to every process; those of ``programs`` take
     as long as their annotations say, ``speed`` emulated seconds in each real one. ``roots`` makes the roots of
-    containers; without it they see no volumes but their account."""
+    containers; without it they see no volumes but their account. ``groups``: where limits hold; else they are only
+    counted."""
 
     def __init__(
         self,
@@ -207,8 +213,10 @@ class ProcessRuntime:
         programs: FindProgram = no_program,
         in_cluster: InCluster | None = None,
         roots: PodRoots | None = None,
+        groups: Cgroups | None = None,
     ) -> None:
         self._roots = roots
+        self._groups = groups
         self._env = dict(env)
         self._in_cluster = in_cluster
         self._speed = speed
@@ -223,13 +231,15 @@ class ProcessRuntime:
         Raises StartError (``RunContainerError``) when the program is not there.
         """
         folder = self._folder / uid_of(launch.pod) / launch.container
-        work = _make(folder / "work")
+        work, group = _make(folder / "work"), None
         known, account = await self._cluster_view(launch)
         given = {**self._env, **known, **environment_of(launch, self._programs, self._speed), **launch.env}
         env = {"PATH": SEARCH_PATH, "HOME": str(work), **given}
         if self._roots is not None and await _can_mount():
             further = [Mount(target, str(source), read_only=True) for source, target in account]
-            seen: Mounts | ContainerRoot = await self._roots.root(launch, work=work, env=env, further=further)
+            root = await self._roots.root(launch, work=work, env=env, further=further)
+            group = self._group(launch)
+            seen: Mounts | ContainerRoot = root if group is None else replace(root, groups=group.entries)
             around = Surroundings(env, work)
         elif launch.image.files:
             text = f"image {launch.image.name}: its files need a mount namespace: {namespaces_lacking()}"
@@ -238,16 +248,33 @@ class ProcessRuntime:
             seen = account
             around = Surroundings({"TMPDIR": str(work), **env}, _existing(launch.working_dir) or work)
         log = OutputLog(folder / f"{launch.attempt}.log")
-        if seen:
-            started = await self._started_in_namespaces(launch, log, around, seen)
-        else:
-            started = await self._started(launch, log, around)
+        try:
+            if seen:
+                started = await self._started_in_namespaces(launch, log, around, seen)
+            else:
+                started = await self._started(launch, log, around)
+        except BaseException:
+            if group is not None:
+                group.remove()
+            raise
+        message = None if self._roots is None else self._roots.last_words(launch)
+        started.kernel = KernelTraces(launch.container, group, message)
         self._running = {one: uid for one, uid in self._running.items() if one.running}
         self._running[started] = uid_of(launch.pod)
         if self._roots is not None:
             self._roots.keep(self._running.values())
             started.found_at(self._roots.place)
         return started
+
+    def _group(self, launch: Launch) -> Cgroup | None:
+        """Return the container's control group; None where it has none."""
+        if self._groups is None:
+            return None
+        try:
+            return self._groups.make(f"{uid_of(launch.pod)}.{launch.container}.{launch.attempt}", launch.resources)
+        except OSError as error:
+            text = f"failed to apply cgroup configuration: {error.filename}: {error.strerror}"
+            raise StartError("RunContainerError", text) from error
 
     async def _cluster_view(self, launch: Launch) -> tuple[Mapping[str, str], Mounts]:
         """Return the variables and files by which a program finds the API of its cluster."""
@@ -312,6 +339,8 @@ class ProcessRuntime:
         if self._in_cluster is not None:
             await self._in_cluster.close()
         self._running.clear()
+        if self._groups is not None:
+            self._groups.close()
         if self._own:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -15,6 +15,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import Allocation
 from mews.kube.emulated.kubelet.handlers import HandlerResult, Question
 from mews.kube.emulated.kubelet.images import Image
+from mews.kube.emulated.kubelet.kernel_traces import KernelTraces
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
 from mews.kube.emulated.streaming.standard_streams import StandardStreams
 
@@ -117,6 +118,16 @@ class Process(Protocol):
 
     async def ask(self, question: Question) -> HandlerResult:
         """Run a probe's or hook's action against the container, within its time limit."""
+        ...
+
+
+@runtime_checkable
+class KernelProcess(Protocol):
+    """A container of this machine's kernel."""
+
+    @property
+    def kernel(self) -> KernelTraces:
+        """What the kernel knows of it."""
         ...
 
 

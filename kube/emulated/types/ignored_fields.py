@@ -22,10 +22,10 @@ ACTING: Mapping[str, str] = {
     "tolerations topologySpreadConstraints volumes",
     "core/v1.Container": "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports "
     "readinessProbe resizePolicy resources restartPolicy securityContext startupProbe stdin stdinOnce "
-    "terminationMessagePolicy tty volumeDevices volumeMounts workingDir",
+    "terminationMessagePath terminationMessagePolicy tty volumeDevices volumeMounts workingDir",
     "core/v1.EphemeralContainer": "args command env envFrom image imagePullPolicy name resources securityContext stdin "
-    "stdinOnce targetContainerName terminationMessagePolicy tty volumeMounts workingDir lifecycle livenessProbe ports "
-    "readinessProbe resizePolicy restartPolicy startupProbe volumeDevices",
+    "stdinOnce targetContainerName terminationMessagePath terminationMessagePolicy tty volumeMounts workingDir "
+    "lifecycle livenessProbe ports readinessProbe resizePolicy restartPolicy startupProbe volumeDevices",
     "core/v1.PodSecurityContext": "fsGroup runAsGroup runAsNonRoot runAsUser supplementalGroups",
     "core/v1.SecurityContext": "allowPrivilegeEscalation capabilities privileged readOnlyRootFilesystem runAsGroup "
     "runAsNonRoot runAsUser",
@@ -111,7 +111,6 @@ class Ignored(Struct, frozen=True):
     since: str = "0.3.0"
 
 
-_CONTAINER_FIELDS = ("core/v1.Container", "core/v1.EphemeralContainer")
 _SYSTEM = "no emulated node has a kernel that could confine a container"
 _DRIVERS = "no driver of this volume runs on emulated nodes"
 
@@ -119,10 +118,6 @@ IGNORED: tuple[Ignored, ...] = (
     Ignored(POD, "enableServiceLinks", "containers get the variables of the Service kubernetes alone"),
     Ignored(POD, "hostUsers", _SYSTEM),
     Ignored(POD, "imagePullSecrets", "no registry is asked by the nodes; the Docker engine uses its own logins"),
-    *(
-        Ignored(struct, "terminationMessagePath", "termination messages come from the log (FallbackToLogsOnError)")
-        for struct in _CONTAINER_FIELDS
-    ),
     Ignored(
         "core/v1.PodSecurityContext",
         "appArmorProfile fsGroupChangePolicy seLinuxChangePolicy seLinuxOptions seccompProfile "

@@ -73,7 +73,7 @@ def placing(paths, host, folder):
     (folder / "usr/bin").mkdir(parents=True)
     (folder / "usr/bin/nvidia-smi").symlink_to(host.folder / "nvidia-smi")
     pairs = [word for path in paths for word in (os.path.realpath(f"{folder}{path}"), path)]
-    return [sys.executable, "-I", "-S", namespace_entry.__file__, "boot", "2", *pairs, "--"]
+    return [sys.executable, "-I", "-S", namespace_entry.__file__, "boot", "2", "", *pairs, "--"]
 
 
 @pytest.mark.wall

@@ -193,11 +193,10 @@ def test_a_kubelets_server_answers_nobody_but_the_api_server(shared, tmp_path):
             session=shared,
         )
         try:
-            node = await cluster.kube.get(NODES, "host-1")
-            port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+            place = cluster.ready()["nodes"]["host-1"]["kubelet"]
             context = servers_of(shared).identity.client_context()
             with pytest.raises(OSError):
-                await asyncio.to_thread(ask, f"https://127.0.0.1:{port}/healthz", context)
+                await asyncio.to_thread(ask, f"{place}/healthz", context)
         finally:
             await cluster.close()
 

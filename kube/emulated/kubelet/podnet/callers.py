@@ -36,7 +36,7 @@ class Callers:
             return
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         door = self._theirs.fileno()
-        self.prefix = (*entry_of("self")[:-1], os.sep, str(door), NO_ADDRESS, "--")
+        self.prefix = (*entry_of("self")[:-1], "", str(door), NO_ADDRESS, "--")
         self.passed = (door,)
         self._thread = threading.Thread(target=self._answer, name="callers", daemon=True)
         self._thread.start()

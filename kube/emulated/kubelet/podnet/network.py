@@ -33,12 +33,12 @@ _BIND_NO_PORT = 24
 _LISTENS, _TABLES = "0A", ("tcp", "tcp6")
 _LONGEST_IP = 64
 NO_ADDRESS = "-"
-"""In the place of a pod's address, of what has this machine's network."""
+"""In the place of a pod's address, of what is in none."""
 
 
 class PodNetwork:
     """The network of one cluster's process pods. Each process that enters a pod sends the listener of its filter
-    through ``descriptor``, which it inherits, with its pod's address; ``-`` where it has this machine's network.
+    through ``descriptor``, which it inherits, with its pod's address.
     ``subnet``: what pods are known by; None: by where they are."""
 
     def __init__(self, services: ServiceTable, rng: random.Random, subnet: PodSubnet | None = None) -> None:
@@ -47,7 +47,7 @@ class PodNetwork:
         self.subnet = subnet or PodSubnet("127", "127")
         self._ours: socket.socket | None = None
         self._theirs: socket.socket | None = None
-        self._pods: dict[int, PodAddress | None] = {}
+        self._pods: dict[int, PodAddress] = {}
         self._connecting: set[asyncio.Task[None]] = set()
 
     @property
@@ -68,7 +68,7 @@ class PodNetwork:
         for listener in descriptors:
             os.set_inheritable(listener, False)
             ip = self.subnet.place(data.decode("ascii"))
-            self._pods[listener] = PodAddress(ip) if ip != NO_ADDRESS else None
+            self._pods[listener] = PodAddress(ip)
             asyncio.get_running_loop().add_reader(listener, self._look, listener)
 
     def _look(self, listener: int) -> None:
@@ -85,11 +85,11 @@ class PodNetwork:
             call.proceed()  # else the process would wait for ever
             raise
 
-    def _do(self, call: SocketCall, pod: PodAddress | None) -> None:
+    def _do(self, call: SocketCall, pod: PodAddress) -> None:
         try:
-            if pod is not None and call.name in REPORTS:
+            if call.name in REPORTS:
                 REPORTS[call.name](call, self.subnet, pod)
-            elif pod is not None and call.name == "sendto":
+            elif call.name == "sendto":
                 self._send(call, pod)
             else:
                 self._place(call, pod)
@@ -98,16 +98,14 @@ class PodNetwork:
         except OSError as error:
             call.end(error.errno or errno.EINVAL)
 
-    def _place(self, call: SocketCall, pod: PodAddress | None) -> None:
+    def _place(self, call: SocketCall, pod: PodAddress) -> None:
         if call.target is None:
             call.proceed()
             return
         asked, port = plain(call.target[0]), call.target[1]
         ip = self.subnet.place(asked)
         place: tuple[str | None, int] | None
-        if pod is None:
-            place = self.place_of(asked, port)
-        elif call.name == "bind":
+        if call.name == "bind":
             if ip not in (asked, pod.ip):
                 raise OSError(errno.EADDRNOTAVAIL, "another pod's address")
             place = (bound(pod, ip) or (None if ip == asked else ip), port)
@@ -154,7 +152,7 @@ class PodNetwork:
                 return
             call.end_with(send(own, call, place, source=pod))
 
-    def _act(self, call: SocketCall, pod: PodAddress | None, place: tuple[str, int]) -> None:
+    def _act(self, call: SocketCall, pod: PodAddress, place: tuple[str, int]) -> None:
         own = call.socket()
         if own.family == socket.AF_INET6:
             with contextlib.suppress(OSError):  # it is bound already, and then it has its choice behind it
@@ -165,7 +163,7 @@ class PodNetwork:
                 own.bind(place)
             call.end()
             return
-        if pod is not None and place[0].removeprefix("::ffff:").startswith("127."):
+        if place[0].removeprefix("::ffff:").startswith("127."):
             _call_as(own, pod.ip)
         if fcntl.fcntl(own, fcntl.F_GETFL) & os.O_NONBLOCK:
             with own:

@@ -31,7 +31,7 @@ class ServiceTable:
                 self._services = {**self._more(), **read_services(self._path.read_text("utf-8"), self._api())}
                 self._stamp = (found.st_ino, found.st_mtime_ns)
         except OSError:
-            return {}
+            return self._more()
         return self._services
 
 

@@ -31,7 +31,7 @@ _REASON = "CreateContainerConfigError"
 _KINDS = (*FILE_KINDS, "emptyDir", "ephemeral", "hostPath", "persistentVolumeClaim")
 _SYNC_S = 60.0
 """Emulated seconds between two looks at what volumes are made of (the kubelet's syncFrequency)."""
-_ANYONE, _ANYONE_OF_GROUP = 0o777, 0o2777
+_ANYONE, _ANYONE_OF_GROUP, _SHARED = 0o777, 0o2777, 0o1777
 _BLOCK = 512
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -124,6 +124,16 @@ class PodVolumes:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.symlink_to(place)
         return place
+
+    def shared_memory(self, pod: Object) -> Path:
+        """Return what the pod's containers have at /dev/shm, made for the first of them."""
+        if self._memory is None:
+            self._memory = self._make_memory()
+        folder = (self._memory or self._root) / uid_of(pod) / ".shm"
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            folder.chmod(_SHARED)
+        return folder
 
     async def _write(self, pod: Object, volume: Mapping[str, Any]) -> None:
         contents = await self._reader.contents(pod, volume)

@@ -19,6 +19,7 @@ from mews.kube.client.port import ExecResult
 from mews.kube.deviceplugin.port import DeviceNode
 from mews.kube.emulated.kubelet import namespace_entry, namespace_mounts
 from mews.kube.emulated.kubelet.errors import StartError
+from mews.kube.emulated.kubelet.hosts_files import with_short_names
 from mews.kube.emulated.kubelet.images import Image
 from mews.kube.emulated.kubelet.mount_namespace import ContainerRoot, namespaces_lacking
 from mews.kube.emulated.kubelet.oci.edits import ContainerEdits
@@ -190,6 +191,55 @@ def test_a_host_path_is_the_nodes(tmp_path: Path) -> None:
     assert (tmp_path / "n1" / "run-cdi" / "main").read_text() == "main\n"
 
 
+def test_a_containers_devices_are_its_own(tmp_path: Path) -> None:
+    script = "ls /dev; echo x > /dev/null; echo x > /dev/shm/x && ls /dev/shm; touch /dev/mews-y || echo refused"
+    found = said(tmp_path, launch("sh", "-c", script))
+    assert {"null", "zero", "urandom", "shm"} <= {*found}
+    assert not {"loop0", "vda", "sda", "mem"} & {*found}
+    assert found[-1] == "refused"
+    assert "x" in found
+    assert not list(Path("/dev").glob("mews-*"))
+    assert not Path("/dev/shm/x").exists()
+    shared = said(tmp_path, launch("sh", "-c", "touch /dev/shm/mews-ipc", name="host", spec={"hostIPC": True}))
+    there = Path("/dev/shm/mews-ipc")
+    assert (shared, there.exists()) == ([], True)
+    there.unlink()
+
+
+def test_containers_of_a_pod_share_their_memory(tmp_path: Path) -> None:
+    async def main() -> bytes:
+        runtime = runtime_in(tmp_path)
+        first = await runtime.start(launch("sh", "-c", "echo one > /dev/shm/x"))
+        await first.wait()
+        second = await runtime.start(launch("sh", "-c", "cat /dev/shm/x"))
+        other = await runtime.start(launch("sh", "-c", "ls /dev/shm", name="other"))
+        await asyncio.gather(second.wait(), other.wait())
+        await runtime.close()
+        return second.log.read() + other.log.read()
+
+    assert asyncio.run(main()) == b"one\n"
+
+
+@pytest.mark.parametrize("path", ["/dev/termination-log", "/var/why"])
+def test_a_container_leaves_its_last_words(tmp_path: Path, path: str) -> None:
+    async def main() -> bytes:
+        runtime = runtime_in(tmp_path)
+        words = launch("sh", "-c", f"echo why > {path}", container={"terminationMessagePath": path})
+        process = await runtime.start(words)
+        await process.wait()
+        await runtime.close()
+        return process.kernel.last_words()
+
+    assert asyncio.run(main()) == b"why\n"
+    assert not Path(path).exists()
+
+
+def test_services_of_its_namespace_have_short_names(tmp_path: Path) -> None:
+    lines = "10.96.0.1 api.other api.other.svc\n10.96.0.2 web.ns web.ns.svc\n"
+    assert with_short_names(lines, "ns") == "10.96.0.1 api.other api.other.svc\n10.96.0.2 web.ns web.ns.svc web\n"
+    assert with_short_names("1.2.3.4 a.sub.ns a.sub.ns.svc\n", "ns") == "1.2.3.4 a.sub.ns a.sub.ns.svc a.sub\n"
+
+
 def test_names_are_the_pods(tmp_path: Path) -> None:
     aliases = {"hostAliases": [{"ip": "127.1.2.3", "hostnames": ["other"]}]}
     found = said(tmp_path, launch("sh", "-c", "hostname; cat /etc/hosts", name="pod-a", spec=aliases))
@@ -198,7 +248,7 @@ def test_names_are_the_pods(tmp_path: Path) -> None:
     assert "127.1.2.3\tother" in found
     assert os.uname().nodename != "pod-a"
     of_node = said(tmp_path, launch("sh", "-c", "hostname", name="pod-b", spec={"hostNetwork": True}))
-    assert of_node == [os.uname().nodename]
+    assert of_node == ["n1"]
     assert said(tmp_path, launch("hostname", name="c", spec={"hostname": "mine"})) == ["mine"]
 
 

@@ -75,9 +75,9 @@ class Pods:
         pod = {"metadata": {"name": "p", "namespace": "ns", "uid": f"uid-{ip}"}, "spec": body}
         return await self.runtime.start(Launch(pod, "main", 0, Image("x", ("sh",)), command, (), {}, ip=ip))
 
-    async def serve(self, ip: str, host: str, word: str, port: int = PORT) -> RealProcess:
+    async def serve(self, ip: str, host: str, word: str, port: int = PORT, **spec: Any) -> RealProcess:
         """One that has begun to listen."""
-        process = await self.run(ip, "python3", "-c", SERVER, host, str(port), word)
+        process = await self.run(ip, "python3", "-c", SERVER, host, str(port), word, **spec)
         async with asyncio.timeout(20):
             await process.log.grown(0)
         assert process.log.read() == b"listening\n"
@@ -174,12 +174,13 @@ def test_a_service_leads_to_its_pods_and_follows_them(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_pod_in_the_hosts_network_has_this_machines(tmp_path: Path) -> None:
+def test_pods_in_the_networks_of_two_nodes_do_not_meet(tmp_path: Path) -> None:
     async def main() -> None:
         async with pods_in(tmp_path) as pods:
-            process = await pods.run("127.77.204.2", "python3", "-c", SERVER, "127.0.0.1", "0", "x", hostNetwork=True)
-            text = (await process.exec(["grep", "Seccomp_filters", "/proc/self/status"])).stdout
-            assert text.split()[1:] == Path("/proc/self/status").read_bytes().split(b"Seccomp_filters:")[1].split()[:1]  # noqa: ASYNC240
+            one = await pods.serve("127.77.204.2", "0.0.0.0", "one", hostNetwork=True)
+            await pods.serve("127.77.205.2", "0.0.0.0", "two", hostNetwork=True)
+            pods.table.write_text(f"172.18.0.9 {PORT} TCP\n172.18.0.9 {PORT} TCP 127.77.205.2 {PORT}\n")
+            assert await answer(one, "172.18.0.9") == "two 127.77.204.2"
 
     asyncio.run(main())
 

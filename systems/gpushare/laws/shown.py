@@ -71,6 +71,8 @@ class _Agreed(Struct):
     marked: frozenset[int] = frozenset()
     withheld: frozenset[str] = frozenset()
     since: Line | None = None
+    clock_s: float = 0.0
+    """From when on it counts: a component that begins anew has its time, too."""
 
 
 class ListsAgree(Invariant[RunState]):
@@ -99,7 +101,7 @@ class ListsAgree(Invariant[RunState]):
         name = line.actor.partition("/")[2]
         if line.layer == "component":
             for each in self._nodes.values():
-                each.since = None if each.since is None else line
+                each.clock_s = line.t
         elif line.event == "deleted":
             if line.actor.startswith("node/"):
                 self._nodes.pop(name, None)
@@ -130,7 +132,8 @@ class ListsAgree(Invariant[RunState]):
         for name in [*self._open]:
             node = self._nodes[name]
             since, wrong = node.since, _differ(node)
-            if since is None or t - since.t <= self._within_s + 2 * (state.bound_s("lag_s") or 0.0):
+            within_s = self._within_s + 2 * (state.bound_s("lag_s") or 0.0)
+            if since is None or t - max(since.t, node.clock_s) <= within_s:
                 continue
             self._open.discard(name)
             node.since = None

@@ -10,6 +10,7 @@ from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.laws.announced import Announced
 from mews.systems.kod2.laws.exits import ExitsAreReported
 from mews.systems.kod2.laws.followed import FollowsUp
+from mews.systems.kod2.laws.grown import GrowsIntoRoom
 from mews.systems.kod2.laws.placed import PlacementsAgree
 from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
@@ -24,6 +25,7 @@ from mews.systems.kod2.laws.scaling import (
     WithinBounds,
 )
 from mews.systems.kod2.laws.services import ServicesGoWithTasks
+from mews.systems.kod2.laws.started import PlacedIsStarted, RefusalsAreTold
 from mews.systems.kod2.laws.statuses import StatusesAgree
 from mews.systems.kod2.model import Mode
 
@@ -51,4 +53,7 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         ExitsAreReported(jobs),
         ServicesGoWithTasks(jobs),
         FollowsUp(jobs),
+        PlacedIsStarted(jobs),
+        RefusalsAreTold(jobs),
+        GrowsIntoRoom(jobs, config),
     )

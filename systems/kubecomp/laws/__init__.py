@@ -18,6 +18,7 @@ from mews.systems.kubecomp.laws.promptly import ActsAtOnce, ClearsWhatItWrote, W
 from mews.systems.kubecomp.laws.removal import OffItsHost
 from mews.systems.kubecomp.laws.reported import WaitIsReported
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
+from mews.systems.kubecomp.laws.spared import AwaitedAreSpared, OffItsListAtOnce
 from mews.systems.kubecomp.laws.tried import WaitIsServed
 from mews.systems.kubecomp.laws.written import WrittenFirst
 
@@ -39,6 +40,8 @@ LAWS = (
     ClearsWhatItWrote,
     WaitIsReported,
     PoolIsCounted,
+    AwaitedAreSpared,
+    OffItsListAtOnce,
 )
 
 

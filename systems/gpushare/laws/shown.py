@@ -95,11 +95,14 @@ class ListsAgree(Invariant[RunState]):
         self._within_s = 2 * poll_s + SEEN_S
         self._nodes: dict[str, _Agreed] = {}
         self._open: set[str] = set()
+        self._down: set[str] = set()
+        """Nodes whose kubelet or plugin is away."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Take in what a node's lists say."""
         name = line.actor.partition("/")[2]
         if line.layer == "component":
+            self._down.discard(name) if line.event == "started" else self._down.add(name)
             for each in self._nodes.values():
                 each.clock_s = line.t
         elif line.event == "deleted":
@@ -129,7 +132,7 @@ class ListsAgree(Invariant[RunState]):
 
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge lists that have not agreed for too long."""
-        for name in [*self._open]:
+        for name in [each for each in self._open if each not in self._down]:
             node = self._nodes[name]
             since, wrong = node.since, _differ(node)
             within_s = self._within_s + 2 * (state.bound_s("lag_s") or 0.0)

@@ -18,7 +18,7 @@ from mews.systems.kubecomp.laws.promptly import ActsAtOnce, ClearsWhatItWrote, W
 from mews.systems.kubecomp.laws.removal import OffItsHost
 from mews.systems.kubecomp.laws.reported import WaitIsReported
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
-from mews.systems.kubecomp.laws.spared import AwaitedAreSpared, OffItsListAtOnce
+from mews.systems.kubecomp.laws.spared import AwaitedAreSpared, OffItsListAtOnce, RescansForCause
 from mews.systems.kubecomp.laws.tried import WaitIsServed
 from mews.systems.kubecomp.laws.written import WrittenFirst
 
@@ -42,6 +42,7 @@ LAWS = (
     PoolIsCounted,
     AwaitedAreSpared,
     OffItsListAtOnce,
+    RescansForCause,
 )
 
 

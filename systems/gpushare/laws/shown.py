@@ -99,7 +99,8 @@ class ListsAgree(Invariant[RunState]):
         """Nodes whose kubelet or plugin is away."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Take in what a node's lists say."""
+        """Take in what a node's lists say; what comes late is late."""
+        yield from self.on_time(line.t, state)
         name = line.actor.partition("/")[2]
         if line.layer == "component":
             self._down.discard(name) if line.event == "started" else self._down.add(name)
@@ -111,7 +112,6 @@ class ListsAgree(Invariant[RunState]):
                 self._open.discard(name)
         elif line.event != "devices" or line.fields["resource"] == self._resource:
             self._take(name, self._nodes.setdefault(name, _Agreed()), line)
-        return iter(())
 
     def _take(self, name: str, node: _Agreed, line: Line) -> None:
         match line.event:

@@ -56,7 +56,8 @@ class PlacedIsStarted(Invariant[RunState]):
         self._changed: Line | None = None
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Take in what happens to jobs, pods and nodes."""
+        """Take in what happens to jobs, pods and nodes; a pod that comes late is late."""
+        yield from self.on_time(line.t, state)
         self._jobs.take(line)
         kind, _, name = line.actor.partition("/")
         if line.layer == "component":
@@ -67,7 +68,7 @@ class PlacedIsStarted(Invariant[RunState]):
         elif line.event == "event":
             if line.fields["reason"].startswith("FailedCreate"):
                 self._hindered.add(str(line.fields["object"]).removeprefix("tfjob/"))
-            return iter(())
+            return
         elif kind == "pod":
             self._pod(name, line)
         elif kind == "node":
@@ -75,7 +76,6 @@ class PlacedIsStarted(Invariant[RunState]):
         elif kind == "tfjob":
             self._job(name)
         self._changed = line
-        return iter(())
 
     def _pod(self, name: str, line: Line) -> None:
         match line.event:

@@ -79,67 +79,81 @@ class FirstInTheTree(Invariant[RunState]):
         self._books, self._scheduler = books, config.scheduler_name
         self._judges = config.device_choice in ("auto", "leastAllocated", "mostAllocated") and not config.device_plugin
         self._changed: dict[str, float] = {}
-        """Node -> when its devices were given, given back or listed anew last."""
+        """Node -> when its devices were given back or listed anew last."""
         self._parted: set[str] = set()
         self._preempts = False
+        self._bound: list[tuple[Line, AllocatedPod]] = []
+        """Pods that were bound in this moment."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Judge bindings."""
+        """Take in devices and pods."""
+        yield from self.on_time(line.t, state)
         if line.event == "event":
             self._preempts |= line.fields["reason"] == "Preempted"
             return
-        uid = str(line.fields.get("uid", ""))
-        before = self._books.pods.get(uid)
+        before = self._books.pods.get(str(line.fields.get("uid", "")))
         self._books.take(line)
         if line.event == DEVICE_PUBLISHED:
-            self._changed[line.fields["node"]] = line.t
+            if len(self._books.reports.get(line.fields["node"], ())) > 1:  # of the first, nothing was known before
+                self._changed[line.fields["node"]] = line.t
             if line.fields.get(PARTED):
                 self._parted.add(line.fields["node"])
         elif line.event in ("phase", "deleted") and before is not None and before.bound is not None:
             self._changed[before.bound.fields["node"]] = line.t
-        elif line.event == "bound":
-            pod, node = self._books.bound_here(line), line.fields["node"]
-            calm = line.t - self._changed.get(node, -math.inf) > _SETTLED_S
-            if pod is not None and self._judges and calm and not self._preempts and not state.bound_s("lag_s"):
+        elif line.event == "bound" and self._judges and not state.bound_s("lag_s"):
+            pod = self._books.bound_here(line)
+            if pod is not None:
+                self._bound.append((line, pod))
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge bindings once their moment is over: who had devices set aside in it bears them by then."""
+        if not self._bound or t <= self._bound[0][0].t:
+            return
+        bound, self._bound = self._bound, []
+        gangs = any(each.gang is not None and each.bound is None for each in self._books.pods.values())
+        for line, pod in bound if not gangs and not self._preempts else ():
+            node = line.fields["node"]
+            if line.t - self._changed.get(node, -math.inf) > _SETTLED_S and node not in self._parted:
                 yield from self._judge(line, pod, node)
-            self._changed[node] = line.t
 
     def _judge(self, line: Line, pod: AllocatedPod, node: str) -> Iterator[Breach]:
         report = self._books.report(node, line.number)
-        if report is None or node in self._parted or not _is_plain(pod, self._scheduler) or pod.gang is not None:
+        if report is None or not _is_plain(pod, self._scheduler) or pod.gang is not None or pod.annotated is None:
             return
-        if len(pod.allocations) != 1 or pod.allocations[0].type != GPU or self._others_wait(line):
+        if len(pod.allocations) != 1 or pod.allocations[0].type != GPU:
             return
         given, gpus = pod.allocations[0], report.report.of_type(GPU)
         if any(not each.place.pcie for each in gpus):
             return
-        used = self._used(pod, node, report)
-        best = _best(gpus, used, given)
-        if best is not None and best.minor != given.minor:
-            what = f"{pod.name} has GPU {given.minor} of {node}, and GPU {best.minor} comes before it in the tree"
+        # Of pods that were served in one moment nobody has written down in which order.
+        used = [self._used(pod, node, report, before) for before in (0, pod.annotated.number, math.inf)]
+        best = [each for each in (_best(gpus, each, given) for each in used) if each is not None]
+        if best and all(each.minor != given.minor for each in best):
+            what = f"{pod.name} has GPU {given.minor} of {node}, and GPU {best[0].minor} comes before it in the tree"
             yield Breach((line.fields["uid"], "tree"), what, line, after=pod.annotated)
 
-    def _others_wait(self, line: Line) -> bool:
-        """Return whether devices may be set aside for a pod that is not bound, whose place nobody has written down."""
-        uid = line.fields["uid"]
-        return any(
-            each.bound is None and not each.over and each.created.fields.get("requests") and other != uid
-            for other, each in self._books.pods.items()
-        )
-
-    def _used(self, pod: AllocatedPod, node: str, report: DeviceReport) -> dict[int, dict[str, int]]:
-        """Minor -> what other pods on the node have of that GPU."""
+    def _used(self, pod: AllocatedPod, node: str, report: DeviceReport, before: float) -> dict[int, dict[str, int]]:
+        """Minor -> what other pods have of that GPU of the node, of those that had it before its moment, and in it before
+        a line of that number."""
         used: dict[int, dict[str, int]] = {}
         for other in self._books.pods.values():
-            if other is pod or other.over or other.bound is None or other.bound.fields["node"] != node:
+            since = other.annotated or other.bound
+            if other is pod or other.over or since is None or not _was_before(since, pod, before):
+                continue
+            if other.bound is not None and other.bound.fields["node"] != node:
                 continue
             for each in other.allocations:
-                device = report.device(each)
+                device = report.device(each) if each.id or other.bound is not None else None
                 if device is not None and each.type == GPU:
                     sums = used.setdefault(device.minor, {})
                     for name, value in each.resources.items():
                         sums[name] = sums.get(name, 0) + value
         return used
+
+
+def _was_before(since: Line, pod: AllocatedPod, before: float) -> bool:
+    assert pod.annotated is not None, "it bears devices"
+    return since.t < pod.annotated.t or since.number < before
 
 
 def _best(

@@ -17,6 +17,7 @@ _FULL = 100
 _THERE = ("function-added", "driver-bound", "nvml-visible")
 _LEAVES = ("driver-unbound", "function-removed", "link-down", "lost", "powered-off", "nvml-hidden")
 _ADAPTERS = ("RDMA", "FPGA")
+_LOOKS = ("nvml-hidden", "nvml-visible", "mig-mode")
 _COMPONENT = frozenset({("component", event) for event in ("started", "killed", "crashed")})
 
 
@@ -114,16 +115,16 @@ _PROMPT_S = 0.1
 class ListedAtOnce(Invariant[RunState]):
     """koordlet writes a Device as soon as its node is there, and again as soon as it is gone. What it writes onto the
     node's status are the sums of the healthy GPUs of that Device (v1.6.0,
-    pkg/slo-controller/noderesource/plugins/gpudeviceresource), and a GPU that leaves NVML is not healthy any more at
-    the next look. Nothing is owed while a component is down or has only just begun."""
+    pkg/slo-controller/noderesource/plugins/gpudeviceresource). It looks at NVML every ``poll_s``: a GPU that has come is
+    listed then, and one that has left or was put in MIG mode is not healthy any more. Nothing is owed while a
+    component is down."""
 
     number = 141
     name = "a node has its Device at once, and shows its sums"
     of_time = True
     ours_alone = True
     events = _COMPONENT | {
-        ("host", "nvml-hidden"),
-        ("host", "nvml-visible"),
+        *(("host", event) for event in _LOOKS),
         *(("api", event) for event in (DEVICE_PUBLISHED, DEVICE_WITHDRAWN, "created", "deleted", "allocatable")),
     }
 
@@ -135,21 +136,21 @@ class ListedAtOnce(Invariant[RunState]):
         self._down: set[str] = set()
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
-        """Take in nodes, Devices and hosts."""
+        """Take in nodes, Devices and hosts; what comes late is late."""
+        yield from self.on_time(line.t, state)
         if line.layer == "component":
             self._owed.clear()
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
-            return iter(())
+            return
         name = line.fields["node"] if line.actor == "devices" else line.actor.partition("/")[2]
         if name not in self._of or (line.layer == "api" and line.actor.partition("/")[0] not in ("node", "devices")):
-            return iter(())
+            return
         node = self._nodes.setdefault(name, _Node())
         if line.layer == "host":
             self._host(name, node, line)
         else:
             self._api(name, node, line)
         self._settle(name, node, line)
-        return iter(())
 
     def _api(self, name: str, node: _Node, line: Line) -> None:
         match line.event:
@@ -164,18 +165,22 @@ class ListedAtOnce(Invariant[RunState]):
                 node.published = line if line.event == DEVICE_PUBLISHED else None
 
     def _host(self, name: str, node: _Node, line: Line) -> None:
-        key = name, f"{line.event.removeprefix('nvml-')} {line.fields['uuid']}"
-        other = "visible" if line.event == "nvml-hidden" else "hidden"
-        self._owed.pop((name, f"{other} {line.fields['uuid']}"), None)
-        if line.event == "nvml-hidden" and node.published is not None and not self._down:
-            self._owed[key] = line
+        uuid = str(line.fields["uuid"])
+        for owed in ("listed", "unlisted"):
+            self._owed.pop((name, f"{owed} {uuid}"), None)
+        comes = line.event == "nvml-visible"
+        leaves = line.event == "nvml-hidden" or bool(line.fields.get("on"))
+        if line.fields.get("kind") == "GPU" and node.published is not None and not self._down and (comes or leaves):
+            self._owed[name, f"{'listed' if comes else 'unlisted'} {uuid}"] = line
 
     def _settle(self, name: str, node: _Node, line: Line) -> None:
         """Note what is owed by this line, and what is not owed any more."""
         gpus = [each for each in node.published.fields["devices"] if each["type"] == GPU] if node.published else []
         healthy = {str(each.get("id")) for each in gpus if each.get("health")}
-        for key in [key for key in self._owed if key[0] == name and key[1].startswith("hidden ")]:
-            if key[1].removeprefix("hidden ") not in healthy:
+        listed = {str(each.get("id")) for each in gpus}
+        for key in [key for key in self._owed if key[0] == name and " " in key[1]]:
+            owed, _, uuid = key[1].partition(" ")
+            if (uuid in listed) if owed == "listed" else (uuid not in healthy):
                 del self._owed[key]
         is_there = node.created is not None and name in self._nodes
         self._owe((name, "Device"), is_there and node.published is None, line)
@@ -192,7 +197,7 @@ class ListedAtOnce(Invariant[RunState]):
     def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
         """Judge what was owed for too long."""
         for (name, what), since in list(self._owed.items()) if self._owed else ():
-            looks_s = 2 * self._poll_s if what.startswith("hidden") else 0.0
+            looks_s = 2 * self._poll_s if " " in what else 0.0
             if t - since.t <= _PROMPT_S + looks_s + 2 * (state.bound_s("lag_s") or 0.0):
                 continue
             del self._owed[name, what]
@@ -209,5 +214,8 @@ def _lacks(what: str) -> str:
         return "there is no Device of it"
     if what == "sums":
         return "its status does not show the sums of its Device"
-    return f"its Device lists {what.removeprefix('hidden ')} as healthy, which has left NVML"
+    owed, _, uuid = what.partition(" ")
+    if owed == "listed":
+        return f"its Device does not list {uuid}, which NVML shows"
+    return f"its Device lists {uuid} as healthy, which NVML does not offer"
 

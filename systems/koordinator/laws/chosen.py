@@ -125,8 +125,8 @@ class FirstInTheTree(Invariant[RunState]):
         given, gpus = pod.allocations[0], report.report.of_type(GPU)
         if any(not each.place.pcie for each in gpus):
             return
-        # Of pods that were served in one moment nobody has written down in which order.
-        used = [self._used(pod, node, report, before) for before in (0, pod.annotated.number, math.inf)]
+        # Pods that were served in one moment bear their devices in that order, unless one had to wait for its node.
+        used = [self._used(pod, node, report, before) for before in (0, pod.annotated.number)]
         best = [each for each in (_best(gpus, each, given) for each in used) if each is not None]
         if best and all(each.minor != given.minor for each in best):
             what = f"{pod.name} has GPU {given.minor} of {node}, and GPU {best[0].minor} comes before it in the tree"

@@ -162,16 +162,13 @@ class OffItsListAtOnce(Invariant[RunState]):
                 yield Breach((gpuid, str(asked.number)), what, line, gpuid, after=asked)
 
 
-CAUSE_S = 120.0
-"""A hot-plug that does not work is tried again with a back-off."""
-
-
 class RescansForCause(Invariant[RunState]):
     """A device manager has its host look at its bus again for a device that has come to one of its ports or gone from
-    it, for one that the node gave up and gets back, and after a start. A node whose devices stay is left alone."""
+    it, for one that the node gave up and gets back, and after a start; again and again where that does not work. A node
+    to whose devices nothing has happened yet is left alone."""
 
     number = 152
-    name = "a host's bus is scanned again only for a device that came, went or comes back"
+    name = "a host's bus is scanned again only where something happened to its devices"
     ours_alone = True
     events = (
         BOARD_EVENTS
@@ -185,24 +182,21 @@ class RescansForCause(Invariant[RunState]):
     def __init__(self, config: KubeCompConfig, board: Board) -> None:
         self._board = board
         self._judges = not config.faults
-        self._moved_s = -math.inf
-        self._on: dict[str, float] = {}
-        """Host -> when something happened to a device of it last."""
+        self._on: set[str] = set()
+        """Hosts to whose devices something has happened."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Note causes; judge a scan."""
         self._board.take(line)
         host = line.actor.partition("/")[2]
-        if line.layer in ("component", "fault") or (line.layer == "step" and self._board.by_hand):
-            self._moved_s = line.t
+        if line.layer in ("component", "fault") or self._board.by_hand:
+            self._judges = False
         elif line.layer == "chassis":
-            for each in {line.fields.get("host"), line.fields.get("old_host")} - {None}:
-                self._on[str(each)] = line.t
+            self._on |= {str(each) for each in (line.fields.get("host"), line.fields.get("old_host"))}
         elif line.layer == "api":
-            self._on[str(line.fields.get("node") or line.fields.get("target_node"))] = line.t
+            self._on |= {str(each) for each in (line.fields.get("node"), line.fields.get("target_node"))}
         elif line.event != "rescanned":
-            self._on[host] = line.t
-        elif self._judges and not state.bound_s(LAG):
-            last_s = max(self._moved_s, self._on.get(host, -math.inf))
-            if line.t - last_s > CAUSE_S:
-                yield Breach((host, str(line.number)), f"{host} scans its bus again, and no device came or went", line)
+            self._on.add(host)
+        elif self._judges and host not in self._on and not state.bound_s(LAG):
+            self._on.add(host)
+            yield Breach((host, str(line.number)), f"{host} scans its bus again, and no device came or went", line)

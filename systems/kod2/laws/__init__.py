@@ -12,7 +12,7 @@ from mews.systems.kod2.laws.exits import ExitsAreReported
 from mews.systems.kod2.laws.followed import FollowsUp
 from mews.systems.kod2.laws.grown import GrowsIntoRoom
 from mews.systems.kod2.laws.placed import PlacementsAgree
-from mews.systems.kod2.laws.reasons import ReasonsAreTrue
+from mews.systems.kod2.laws.reasons import ReasonsAreTrue, RoomIsGivenBack
 from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
     LITERAL_THRASH,
@@ -58,4 +58,5 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         RefusalsAreTold(jobs),
         GrowsIntoRoom(jobs, config),
         ReasonsAreTrue(jobs),
+        RoomIsGivenBack(jobs),
     )

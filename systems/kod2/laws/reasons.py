@@ -70,3 +70,37 @@ def _is_shown(told: str, job: JobRecord) -> bool:
     """Return whether a job shows the weight that is told; one that shows none yet may."""
     shown = 1.0 / (1.0 + math.exp(-min(float(told), 700.0)))
     return job.weight is None or abs(shown - job.weight) <= _ROUNDED
+
+
+class RoomIsGivenBack(Invariant[RunState]):
+    """A job gives its room back at once if the API lets none of its pods in and says that it will not (forbidden, not
+    found), as long as the job has never run (contract kod2.md section 1). A job that has run waits for a while, and one
+    that has pods goes on with these."""
+
+    number = 134
+    name = "a job whose pods are not let in gives its room back"
+    ours_alone = True
+    events = frozenset({("api", "event"), ("api", "condition"), ("api", "created"), *JobBooks.events})
+
+    def __init__(self, jobs: JobBooks) -> None:
+        self._jobs = jobs
+        self._ran: set[str] = set()
+        """Jobs that were called Running, or that have had a pod."""
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge the event of a pod that is not let in."""
+        self._jobs.take(line)
+        kind, _, name = line.actor.partition("/")
+        if kind == "tfjob" and line.event in ("created", "deleted"):
+            self._ran.discard(name)
+        elif kind == "tfjob" and line.event == "condition" and line.fields["type"] in ("Running", "Restarting"):
+            self._ran.add(name)
+        elif kind == "pod" and line.event == "created" and (owner := self._jobs.owner(name)) is not None:
+            self._ran.add(owner[0])
+        elif line.event == "event" and line.fields["reason"] == "FailedCreatePod" and not state.bound_s("lag_s"):
+            key, message = str(line.fields["object"]).removeprefix("tfjob/"), str(line.fields["message"])
+            job = self._jobs.of(key)
+            if job is None or job.state != State.RUNNING or key in self._ran or " is forbidden: " not in message:
+                return
+            what = f"{key} keeps its room, and none of its pods is let in"
+            yield Breach((key, "kept", str(line.number)), what, line, after=job.lines.get("placement"))

@@ -63,6 +63,7 @@ class GpusShown(Invariant[RunState]):
             self._shown.add(node)
             yield Breach((node, "shown"), f"{node} registers {self._resource} and shows no GPUs", registered)
 
+
 class _Agreed(Struct):
     """What a node's three lists of its GPUs say, and since when they do not agree."""
 

@@ -28,8 +28,7 @@ class GrowsIntoRoom(Invariant[RunState]):
     of_time = True
     ours_alone = True
     events = frozenset(
-        {("api", "phase"), *JobBooks.events}
-        | {("component", event) for event in ("started", "killed", "crashed")}
+        {("api", "phase"), *JobBooks.events} | {("component", event) for event in ("started", "killed", "crashed")}
     )
 
     def __init__(self, jobs: JobBooks, config: OperatorConfig) -> None:
@@ -70,7 +69,9 @@ class GrowsIntoRoom(Invariant[RunState]):
         """Look for room for the jobs that may grow."""
         if not self._judges or state.bound_s("lag_s"):
             return iter(())
-        growing = {key: job for key in self._known if (job := self._jobs.of(key)) is not None and self._may_grow(key, job)}
+        growing = {
+            key: job for key in self._known if (job := self._jobs.of(key)) is not None and self._may_grow(key, job)
+        }
         if not growing or not self._is_settled(objects):
             self._fits.clear()
             return iter(())
@@ -141,8 +142,15 @@ class GrowsIntoRoom(Invariant[RunState]):
         """Judge jobs for which there has been room for too long."""
         for key, (since_s, node) in list(self._fits.items()) if self._fits else ():
             job = self._jobs.of(key)
-            last = max((each for each in (job.scaled, job.lines.get("workers")) if each is not None), default=None,
-                       key=lambda line: line.number) if job is not None else None
+            last = (
+                max(
+                    (each for each in (job.scaled, job.lines.get("workers")) if each is not None),
+                    default=None,
+                    key=lambda line: line.number,
+                )
+                if job is not None
+                else None
+            )
             due_s = max(since_s, self._calm_s, 0.0 if last is None else last.t + self._cooldown_s + 0.001)
             if job is None or t - due_s <= self._within_s:
                 continue

@@ -151,7 +151,9 @@ class PlacedIsStarted(Invariant[RunState]):
                 continue
             owner = self._jobs.owner(name)
             other = self._jobs.of(owner[0]) if owner is not None else None
-            if owner is not None and (other is None or owner[0] not in self._running or owner[1] not in other.placement):
+            if owner is not None and (
+                other is None or owner[0] not in self._running or owner[1] not in other.placement
+            ):
                 return False
             if pod.leaves or (owner is None and pod.bound > placed):
                 return False

@@ -133,7 +133,7 @@ class FirstInTheTree(Invariant[RunState]):
             yield Breach((line.fields["uid"], "tree"), what, line, after=pod.annotated)
 
     def _used(self, pod: AllocatedPod, node: str, report: DeviceReport, before: float) -> dict[int, dict[str, int]]:
-        """Minor -> what other pods have of that GPU of the node, of those that had it before its moment, and in it before
+        """Minor -> what other pods have of that GPU of the node, if they had it before its moment, and in it before
         a line of that number."""
         used: dict[int, dict[str, int]] = {}
         for other in self._books.pods.values():
@@ -166,7 +166,9 @@ def _best(
 
     def fits(gpu: NodeDevice) -> bool:
         has = used.get(gpu.minor, {})
-        return gpu.health and all(gpu.resources.get(name, 0) - has.get(name, 0) >= each for name, each in wanted.items())
+        return gpu.health and all(
+            gpu.resources.get(name, 0) - has.get(name, 0) >= each for name, each in wanted.items()
+        )
 
     best: tuple[int, list[NodeDevice]] | None = None
     for numa, pcie in sorted({(gpu.place.numa, gpu.place.pcie) for gpu in gpus}):

@@ -80,9 +80,7 @@ class DevicesAsTheyAre(Invariant[RunState]):
             for wrong, after in self._wrong(node, device, kind, name) if device.get("health") else ():
                 yield Breach((node, label, wrong), f"the Device of {node} lists {label} {wrong}", line, after=after)
 
-    def _wrong(
-        self, node: str, device: Mapping[str, Any], kind: str, name: str
-    ) -> Iterator[tuple[str, Line | None]]:
+    def _wrong(self, node: str, device: Mapping[str, Any], kind: str, name: str) -> Iterator[tuple[str, Line | None]]:
         place, there = device.get("topology") or {}, self._seen.get(node, {})
         seen, bus = there.get(name), place.get("busID")
         if not there:
@@ -115,8 +113,8 @@ _PROMPT_S = 0.1
 class ListedAtOnce(Invariant[RunState]):
     """koordlet writes a Device as soon as its node is there, and again as soon as it is gone. What it writes onto the
     node's status are the sums of the healthy GPUs of that Device (v1.6.0,
-    pkg/slo-controller/noderesource/plugins/gpudeviceresource). It looks at NVML every ``poll_s``: a GPU that has come is
-    listed then, and one that has left or was put in MIG mode is not healthy any more. Nothing is owed while a
+    pkg/slo-controller/noderesource/plugins/gpudeviceresource). It looks at NVML every ``poll_s``: a GPU that has come
+    is listed then, and one that has left or was put in MIG mode is not healthy any more. Nothing is owed while a
     component is down."""
 
     number = 141
@@ -218,4 +216,3 @@ def _lacks(what: str) -> str:
     if owed == "listed":
         return f"its Device does not list {uuid}, which NVML shows"
     return f"its Device lists {uuid} as healthy, which NVML does not offer"
-

@@ -81,8 +81,9 @@ class AwaitedAreSpared(Invariant[RunState]):
                 needed, last = needed + lacks, pod.noted or since
         asked = {each.gpuid for each in self._board.all_standing() if each.node == node} & free
         if last is not None and len(free) - len(asked) < needed:
-            what = f"{node} is asked for {line.fields['gpuid']}, and its pods need {needed} of its {len(free)} free devices"
-            yield Breach((line.fields["gpuid"], str(line.number)), what, line, line.fields["gpuid"], after=last)
+            gpuid, there = line.fields["gpuid"], f"its pods need {needed} of its {len(free)} free devices"
+            what = f"{node} is asked for {gpuid}, and {there}"
+            yield Breach((gpuid, str(line.number)), what, line, gpuid, after=last)
 
     def _least_shared(self, line: Line, node: str, state: RunState) -> Iterator[Breach]:
         gpuid = line.fields["gpuid"]
@@ -117,7 +118,9 @@ class OffItsListAtOnce(Invariant[RunState]):
         self._owed: dict[str, tuple[str, Line]] = {}
         """Device -> the node that is asked for it, and the line by which it is."""
 
-    events = BOARD_EVENTS | POD_EVENTS | _COMPONENT | {("host", "nvml-visible"), ("host", "nvml-hidden"), ("host", "xid")}
+    events = (
+        BOARD_EVENTS | POD_EVENTS | _COMPONENT | {("host", "nvml-visible"), ("host", "nvml-hidden"), ("host", "xid")}
+    )
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Follow each node's list; judge the one without a device that was asked for."""
@@ -174,7 +177,10 @@ class RescansForCause(Invariant[RunState]):
         BOARD_EVENTS
         | _COMPONENT
         | {("chassis", event) for event in ("attach-begun", "detach-begun", "device-changed", *_MOVES)}
-        | {("host", event) for event in ("rescanned", "nvml-hidden", "function-removed", "link-down", "lost", "link-up")}
+        | {
+            ("host", event)
+            for event in ("rescanned", "nvml-hidden", "function-removed", "link-down", "lost", "link-up")
+        }
         | {("host", event) for event in ("driver-unbound", "powered-on", "powered-off", "xid")}
         | {("fault", "fired"), ("fault", "added")}
     )

@@ -44,7 +44,9 @@ def rejected(message: str) -> Said:
     ("message", "count"),
     [
         pytest.param("rpc error: code = Unknown desc = Unexpected <class 'IndexError'>: list index", 1, id="its own"),
-        pytest.param("rpc error: code = Unknown desc = Unexpected <class 'ConnectionError'>: gone", 0, id="a machine's"),
+        pytest.param(
+            "rpc error: code = Unknown desc = Unexpected <class 'ConnectionError'>: gone", 0, id="a machine's"
+        ),
         pytest.param("rpc error: code = Unavailable desc = no API", 0, id="an answer"),
         pytest.param("Node didn't have enough resource: cpu", 0, id="no room"),
     ],

@@ -133,13 +133,13 @@ LATER: Said = (20.0, "gpushare/n2", "unhealthy", {"indices": []})
         pytest.param(
             [gpus(0), listed(0, "G0", "G1"), ledgers(1, "unhealthy", indices=[0])], [(2, 0)], id="marked and offered"
         ),
-        pytest.param(
-            [gpus(0), (0.5, "kubelet/n1", "killed", {}), listed(1, "G0")], [], id="while the kubelet is away"
-        ),
+        pytest.param([gpus(0), (0.5, "kubelet/n1", "killed", {}), listed(1, "G0")], [], id="while the kubelet is away"),
         pytest.param(
             [gpus(0), listed(1, "G0"), (19.0, "kubelet/n2", "started", {})], [(1, 0)], id="since long before a start"
         ),
-        pytest.param([gpus(0), listed(1, "G0"), (3.0, "kubelet/n2", "started", {})], [(1, 0)], id="since before a start"),
+        pytest.param(
+            [gpus(0), listed(1, "G0"), (3.0, "kubelet/n2", "started", {})], [(1, 0)], id="since before a start"
+        ),
     ],
 )
 def test_what_a_node_shows_is_what_its_kubelet_lists(said: list[Said], named: list[tuple[int, int]]) -> None:
@@ -172,7 +172,9 @@ ONCE = [starts(1, "a"), over_use(2, "a", 12)]
         pytest.param([*ONCE, over_use(3, "a", 13)], [(2, 1)], id="again"),
         pytest.param([*ONCE, starts(2, "b"), over_use(3, "a", 6)], [(3, 1)], id="with less that is too much still"),
         pytest.param([*ONCE, starts(2, "b"), starts(2, "c"), over_use(3, "a", 12)], [], id="after less beside two"),
-        pytest.param([*ONCE, starts(2, "b", "G1"), starts(2, "c", "G1"), over_use(3, "a", 12)], [(4, 1)], id="elsewhere"),
+        pytest.param(
+            [*ONCE, starts(2, "b", "G1"), starts(2, "c", "G1"), over_use(3, "a", 12)], [(4, 1)], id="elsewhere"
+        ),
         pytest.param([*ONCE, starts(2, "a"), over_use(3, "a", 13)], [], id="after a new start"),
         pytest.param(
             [*ONCE, (2.0, "gpushare-device-plugin/n1", "started", {}), over_use(3, "a", 13)], [], id="by a new plugin"

@@ -72,7 +72,9 @@ AWAY = told(2, "OutOfcpu", "a-worker-1 was not taken by its node and is made ane
     [
         pytest.param([*REFUSED, pod(2, "deleting", 1)], [(10, 9)], id="nobody tells"),
         pytest.param([*REFUSED, AWAY, pod(2, "deleting", 1)], [], id="an event does"),
-        pytest.param([*REFUSED, told(2, "OutOfcpu", "a-worker-2 was"), pod(2, "deleting", 1)], [(11, 9)], id="of another"),
+        pytest.param(
+            [*REFUSED, told(2, "OutOfcpu", "a-worker-2 was"), pod(2, "deleting", 1)], [(11, 9)], id="of another"
+        ),
         pytest.param([AWAY, *REFUSED, pod(2, "deleting", 1)], [], id="it was told before"),
         pytest.param([*RUNS, pod(2, "deleting", 1)], [], id="it was not turned away"),
         pytest.param([*REFUSED, state(2, "WAITING", 0), pod(2, "deleting", 1)], [], id="the job gives its room back"),
@@ -171,7 +173,9 @@ def test_a_job_is_told_the_weights_that_are_shown(message: str, wrong: bool) -> 
 def test_the_heaviest_job_that_runs_is_named() -> None:
     lighter = [*enters("c", weight=0.6), state(1, "RUNNING", 2, "c"), *BESIDE]
     assert found(133, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/b runs with 2.2")]) == []
-    assert found(133, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/c runs with 0.405")]) == [(14, 12)]
+    assert found(133, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/c runs with 0.405")]) == [
+        (14, 12)
+    ]
 
 
 def test_a_job_waits_behind_one_that_waits() -> None:
@@ -193,7 +197,9 @@ FIRST = [*enters(), state(1, "RUNNING", 2), placed(1, 0, 1)]
         pytest.param(
             [*FIRST, job(1, "condition", type="Running", status="True", reason=""), FORBIDDEN], [], id="it has run"
         ),
-        pytest.param([*FIRST, told(1, "FailedCreatePod", "Pod a-ps-0 is not let in: timeout")], [], id="for the moment"),
+        pytest.param(
+            [*FIRST, told(1, "FailedCreatePod", "Pod a-ps-0 is not let in: timeout")], [], id="for the moment"
+        ),
     ],
 )
 def test_a_job_whose_pods_are_not_let_in_gives_its_room_back(said: list[Said], named: list[tuple[int, int]]) -> None:

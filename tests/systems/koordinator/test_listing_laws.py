@@ -52,15 +52,19 @@ WITH_NIC = host(0, "table", devices={"0": row("GPU-0", "b0", minor=0), "n": row(
         pytest.param([TABLE, published(1, gpu(0, topology={}))], [(1, 0)], id="without a place"),
         pytest.param([TABLE, published(1, gpu(0, pcie=""))], [(1, 0)], id="without its switch"),
         pytest.param([TABLE, published(1, gpu(0, health=False, topology={}))], [], id="one that is ill"),
-        pytest.param([TABLE, host(1, "driver-bound", **row("GPU-0", "b7", minor=0)), published(2, gpu(0))], [(2, 1)], id="moved"),
+        pytest.param(
+            [TABLE, host(1, "driver-bound", **row("GPU-0", "b7", minor=0)), published(2, gpu(0))], [(2, 1)], id="moved"
+        ),
         pytest.param([TABLE, published(1, gpu(0, resources={CORE: "50"}))], [(1, None)], id="half of one"),
         pytest.param([published(1, gpu(0, topology={}))], [], id="a host without PCI"),
         pytest.param([WITH_NIC, published(1, gpu(0))], [(1, 0)], id="without its adapter"),
         pytest.param([WITH_NIC, published(1, gpu(0), nic(0, "b9"))], [], id="with it"),
         pytest.param([WITH_NIC, host(1, "link-down", **row("NIC", "b9")), published(2, gpu(0))], [], id="it has gone"),
     ],
-)  # fmt: skip
-def test_a_device_lists_each_device_where_its_host_has_it(said: list[Said], named: list[tuple[int, int | None]]) -> None:
+)
+def test_a_device_lists_each_device_where_its_host_has_it(
+    said: list[Said], named: list[tuple[int, int | None]]
+) -> None:
     assert found(140, said) == named
 
 
@@ -135,12 +139,17 @@ def bound(t: float, uid: str) -> Said:
         pytest.param([created(5, "a", core=50), bears(5, "a", 0, share=60), bound(5, "a")], [(2, 1)], id="more"),
         pytest.param([created(5, "a", memory=4 * GIB), bears(5, "a", 0, share=50), bound(5, "a")], [], id="bytes"),
         pytest.param(
-            [created(5, "a", whole=200), pod(5, "a", "annotations", annotations={HINT: "{}"}), bears(5, "a", 0), bound(5, "a")],
+            [
+                created(5, "a", whole=200),
+                pod(5, "a", "annotations", annotations={HINT: "{}"}),
+                bears(5, "a", 0),
+                bound(5, "a"),
+            ],
             [],
             id="with a hint",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_pod_is_given_what_it_asks_for(said: list[Said], named: list[tuple[int, int]]) -> None:
     assert found(142, said) == named
 

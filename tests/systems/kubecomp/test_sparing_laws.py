@@ -1,4 +1,4 @@
-"""KubeComp's laws on which device is asked for, when it goes, and when a bus is scanned: lines, and one wrong line each."""
+"""KubeComp's laws on which device is asked for, when it goes, and when a bus is scanned."""
 
 import pytest
 from msgspec.structs import replace

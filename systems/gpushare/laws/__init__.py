@@ -8,7 +8,7 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.laws.assigned import AssignedOnce, AssignedSoon
-from mews.systems.gpushare.laws.noted import DecisionsStand, LooksAfterItsRest
+from mews.systems.gpushare.laws.noted import DecisionsStand, LooksAfterItsRest, PromisesStand
 from mews.systems.gpushare.laws.protocol import (
     CalledWhenRoom,
     EndedGiveBack,
@@ -48,6 +48,7 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         TightestFirst(books),
         WithheldOnce(books, config.on_shared),
         CalledWhenRoom(books, config.memory_resource),
+        *(() if known else (PromisesStand(books),)),
         *(() if PLUGIN in config.foreign else _of_the_plugin(books, config)),
     )
 

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.gpushare import names
-from mews.systems.gpushare.journal import GPUS
-from mews.systems.gpushare.promise_books import PromiseBooks, PromisedPod
+from mews.systems.gpushare.journal import GPUS, PROMISES
+from mews.systems.gpushare.promise_books import Promise, PromiseBooks, PromisedPod
 
 SEEN_S = 2.0
 """Within which the extender has seen what the plugin shows on its node."""
@@ -154,3 +154,47 @@ class LooksAfterItsRest(Invariant[RunState]):
         if line.t - came_s < self._settle_s - _AT_ONCE_S and state.clock_from(self.number, came_s) <= came_s:
             what = f"{line.actor.removeprefix('pod/')} is called assigned {line.t - came_s:.3f} s after it came"
             yield Breach((uid, "early"), f"{what}, and the plugin was at rest", line, after=pod.bound)
+
+
+class PromisesStand(Invariant[RunState]):
+    """The ledger keeps a promise while its pod lives and its containers are told the GPU that was promised: what is
+    struck out could be promised twice. Only a pod whose containers were told that there is no GPU for them loses its
+    promise (contract gpushare.md section 3)."""
+
+    number = 124
+    name = "the promise to a pod that lives on its GPU is not struck out"
+    events = frozenset({("kubelet", "container-started"), *PromiseBooks.events})
+
+    def __init__(self, books: PromiseBooks) -> None:
+        self._books = books
+        self._struck: dict[str, tuple[Line, Promise]] = {}
+        self._told: dict[str, str] = {}
+        """Pod -> the GPU in the environment of its containers."""
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Judge a promise that is struck out, once it is known what the pod's containers are told."""
+        self._books.take(line)
+        uid = str(line.fields.get("uid"))
+        if line.event == PROMISES:
+            yield from self._ledger(line)
+        elif line.event == "container-started":
+            self._told[uid] = str(line.fields.get("env", {}).get(names.VISIBLE))
+            yield from self._judge(uid)
+        elif line.event == "deleted" or line.fields.get("phase") in ("Succeeded", "Failed"):
+            self._struck.pop(uid, None)
+            self._told.pop(uid, None)
+
+    def _ledger(self, line: Line) -> Iterator[Breach]:
+        for uid in line.fields["made"]:
+            self._struck.pop(uid, None)
+        for uid in line.fields["struck"]:
+            pod, had = self._books.pods.get(uid), self._books.before.get(uid)
+            if pod is not None and had is not None and pod.bound is not None and pod.over is None and not pod.given:
+                self._struck[uid] = line, had
+                yield from self._judge(uid)
+
+    def _judge(self, uid: str) -> Iterator[Breach]:
+        if uid in self._struck and self._told.get(uid) == self._struck[uid][1].gpu:
+            line, had = self._struck.pop(uid)
+            what = f"{had.pod} has {had.memory} of {had.gpu} and lives, and the ledger promises it nothing any more"
+            yield Breach((uid, "struck"), what, line, after=had.line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from mews.kube.api.objects import Object, condition_of, is_terminal, node_name_of, uid_of
 from mews.kube.api.pod_requests import pod_amount
@@ -14,7 +15,7 @@ from mews.systems.kod2.job_books import JobBooks, JobRecord
 from mews.systems.kod2.model import Mode, State, is_worker
 
 _SLACK_S = 2.0
-_COUNTS = {"cpu": parse, "memory": whole}
+_COUNTS: Mapping[str, Any] = {"cpu": parse, "memory": whole}
 _WAITS = (State.WAITING.value, State.STARVING.value, "")
 
 

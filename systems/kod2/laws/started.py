@@ -98,10 +98,10 @@ class PlacedIsStarted(Invariant[RunState]):
     def _node(self, node: str, line: Line) -> None:
         """Closed for good is enough: a node that was closed once is not judged for a while."""
         if line.event in ("taints", "unschedulable") or (line.event == "condition" and line.fields["type"] == "Ready"):
-            is_open = {
-                "taints": lambda: not line.fields.get("taints"),
-                "unschedulable": lambda: not line.fields.get("unschedulable"),
-            }.get(line.event, lambda: line.fields.get("status") == "True")()
+            fields = line.fields
+            is_open = not (
+                fields.get("taints") or fields.get("unschedulable") or fields.get("status", "True") != "True"
+            )
             key = f"{node} {line.event}"
             self._closed.discard(key) if is_open else self._closed.add(key)
 

@@ -185,3 +185,25 @@ ONCE = [starts(1, "a"), over_use(2, "a", 12)]
 )
 def test_a_pod_that_uses_too_much_is_reported_once(said: list[Said], named: list[tuple[int, int]]) -> None:
     assert found(123, said) == named
+
+
+STRUCK = promises(7, {}, struck=("a",))
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        pytest.param([*BOUND, starts(6, "a"), STRUCK], [(6, 2)], id="one that runs"),
+        pytest.param([*BOUND, STRUCK, starts(8, "a")], [(5, 2)], id="one that is about to"),
+        pytest.param([*BOUND, STRUCK, starts(8, "a", "no-gpu-has-6GiB-to-run")], [], id="one that was told of none"),
+        pytest.param([*BOUND, STRUCK, promises(8, {"a": ("G0", 6)}), starts(8, "a")], [], id="promised again"),
+        pytest.param(
+            [*BOUND, starts(6, "a"), pod(7, "a", "phase", phase="Succeeded", reason=""), STRUCK],
+            [],
+            id="one that is over",
+        ),
+        pytest.param([*BOUND[:3], starts(6, "a"), STRUCK], [], id="one that was never bound"),
+    ],
+)
+def test_the_promise_to_a_pod_that_lives_is_not_struck_out(said: list[Said], named: list[tuple[int, int]]) -> None:
+    assert found(124, said) == named

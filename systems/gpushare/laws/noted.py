@@ -168,7 +168,7 @@ class PromisesStand(Invariant[RunState]):
     def __init__(self, books: PromiseBooks) -> None:
         self._books = books
         self._struck: dict[str, tuple[Line, Promise]] = {}
-        self._told: dict[str, str] = {}
+        self._visible: dict[str, str] = {}
         """Pod -> the GPU in the environment of its containers."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
@@ -178,11 +178,11 @@ class PromisesStand(Invariant[RunState]):
         if line.event == PROMISES:
             yield from self._ledger(line)
         elif line.event == "container-started":
-            self._told[uid] = str(line.fields.get("env", {}).get(names.VISIBLE))
+            self._visible[uid] = str(line.fields.get("env", {}).get(names.VISIBLE))
             yield from self._judge(uid)
         elif line.event == "deleted" or line.fields.get("phase") in ("Succeeded", "Failed"):
             self._struck.pop(uid, None)
-            self._told.pop(uid, None)
+            self._visible.pop(uid, None)
 
     def _ledger(self, line: Line) -> Iterator[Breach]:
         for uid in line.fields["made"]:
@@ -194,7 +194,7 @@ class PromisesStand(Invariant[RunState]):
                 yield from self._judge(uid)
 
     def _judge(self, uid: str) -> Iterator[Breach]:
-        if uid in self._struck and self._told.get(uid) == self._struck[uid][1].gpu:
+        if uid in self._struck and self._visible.get(uid) == self._struck[uid][1].gpu:
             line, had = self._struck.pop(uid)
             what = f"{had.pod} has {had.memory} of {had.gpu} and lives, and the ledger promises it nothing any more"
             yield Breach((uid, "struck"), what, line, after=had.line)

@@ -26,7 +26,7 @@ from mews.systems.kod2.laws.scaling import (
     WithinBounds,
 )
 from mews.systems.kod2.laws.services import ServicesGoWithTasks
-from mews.systems.kod2.laws.started import PlacedIsStarted, RefusalsAreTold
+from mews.systems.kod2.laws.started import PlacedIsStarted, RefusalsAreReported
 from mews.systems.kod2.laws.statuses import StatusesAgree
 from mews.systems.kod2.model import Mode
 
@@ -55,7 +55,7 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         ServicesGoWithTasks(jobs),
         FollowsUp(jobs),
         PlacedIsStarted(jobs),
-        RefusalsAreTold(jobs),
+        RefusalsAreReported(jobs),
         GrowsIntoRoom(jobs, config),
         ReasonsAreTrue(jobs),
         RoomIsGivenBack(jobs),

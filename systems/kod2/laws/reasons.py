@@ -66,9 +66,9 @@ class ReasonsAreTrue(Invariant[RunState]):
         return ""
 
 
-def _is_shown(told: str, job: JobRecord) -> bool:
+def _is_shown(weight: str, job: JobRecord) -> bool:
     """Return whether a job shows the weight that is told; one that shows none yet may."""
-    shown = 1.0 / (1.0 + math.exp(-min(float(told), 700.0)))
+    shown = 1.0 / (1.0 + math.exp(-min(float(weight), 700.0)))
     return job.weight is None or abs(shown - job.weight) <= _ROUNDED
 
 

@@ -168,7 +168,7 @@ def _is_held(job: JobRecord) -> bool:
 _NOT_TAKEN = re.compile(r"^(\S+) was not taken by its node and is made anew")
 
 
-class RefusalsAreTold(Invariant[RunState]):
+class RefusalsAreReported(Invariant[RunState]):
     """A pod that its node turned away is made anew, and an event on the TFJob says so before the pod goes (contract
     kod2.md section 1). An event that was told before is no news."""
 
@@ -184,7 +184,7 @@ class RefusalsAreTold(Invariant[RunState]):
     def __init__(self, jobs: JobBooks) -> None:
         self._jobs = jobs
         self._refused: dict[str, Line] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Judge a refused pod that goes."""
@@ -197,13 +197,13 @@ class RefusalsAreTold(Invariant[RunState]):
         elif line.event == "event":
             if (match := _NOT_TAKEN.match(line.fields["message"])) is not None:
                 namespace = str(line.fields["object"]).removeprefix("tfjob/").partition("/")[0]
-                self._told.add(f"{namespace}/{match[1]}")
+                self._reported.add(f"{namespace}/{match[1]}")
         elif line.actor.startswith("pod/") and line.event in ("deleting", "deleted"):
             refused, owner = self._refused.pop(name, None), self._jobs.owner(name)
             job = self._jobs.of(owner[0]) if owner is not None else None
             is_kept = job is not None and job.state == State.RUNNING and job.over is None
             if refused is None or owner is None or job is None or not is_kept or owner[1] not in job.placement:
                 return
-            if name not in self._told and not state.bound_s("lag_s"):
+            if name not in self._reported and not state.bound_s("lag_s"):
                 what = f"{name} was turned away by its node and goes, and no event on tfjob/{owner[0]} tells it"
                 yield Breach((name, str(line.number)), what, line, after=refused)

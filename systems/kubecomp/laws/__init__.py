@@ -20,6 +20,7 @@ from mews.systems.kubecomp.laws.reported import WaitIsReported
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
 from mews.systems.kubecomp.laws.spared import AwaitedAreSpared, OffItsListAtOnce, RescansForCause
 from mews.systems.kubecomp.laws.tried import WaitIsServed
+from mews.systems.kubecomp.laws.undone import GoesBack
 from mews.systems.kubecomp.laws.written import WrittenFirst
 
 LAWS = (
@@ -43,6 +44,7 @@ LAWS = (
     AwaitedAreSpared,
     OffItsListAtOnce,
     RescansForCause,
+    GoesBack,
 )
 
 

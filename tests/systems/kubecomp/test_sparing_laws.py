@@ -154,3 +154,38 @@ def test_the_published_implementation_asks_and_scans_as_it_does():
     published = frozenset({KubeCompFault.STALE_DEMAND})
     assert awaited(waits("q", 2), faults=published) == []
     assert scans(faults=published) == []
+
+
+def brought_back(*happens):
+    """What law 153 says as a node is asked back: its device was detached for another one, and does not come there."""
+    story = Story()
+    story.withdrawal("asked")
+    story.withdrawal("consented")
+    story.begin()
+    story.detach("a")
+    story.chassis("attach-begun", "a", "1")
+    story.ports["a"] = None
+    for each in happens:
+        each(story)
+    story.withdrawal("asked-back")
+    return story.found(153)
+
+
+def test_a_device_that_does_not_come_goes_back():
+    assert brought_back() == [("asked-back", "attach-begun")]
+    assert brought_back(lambda story: story.chassis("attach-begun", "a", "2")) == []
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lambda story: story.chassis("attached", "a", "1"), id="it has come"),
+        pytest.param(lambda story: story.journal.write("component", "reconfig-manager", "killed"), id="it is away"),
+        pytest.param(
+            lambda story: story.journal.write("fault", "chassis/A", "fired", fault="f", kind="timeout", excuses={}),
+            id="a fault keeps it from it",
+        ),
+    ],
+)
+def test_a_device_of_which_nobody_knows_may_stay(happens):
+    assert brought_back(happens) == []

@@ -26,7 +26,7 @@ from mews.systems.kod2.laws.scaling import (
     WithinBounds,
 )
 from mews.systems.kod2.laws.services import ServicesGoWithTasks
-from mews.systems.kod2.laws.started import PlacedIsStarted, RefusalsAreReported
+from mews.systems.kod2.laws.started import PlacedIsKept, PlacedIsStarted, RefusalsAreReported
 from mews.systems.kod2.laws.statuses import StatusesAgree
 from mews.systems.kod2.model import Mode
 
@@ -56,6 +56,7 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         FollowsUp(jobs),
         PlacedIsStarted(jobs),
         RefusalsAreReported(jobs),
+        PlacedIsKept(jobs),
         GrowsIntoRoom(jobs, config),
         ReasonsAreTrue(jobs),
         RoomIsGivenBack(jobs),

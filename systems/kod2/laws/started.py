@@ -207,3 +207,58 @@ class RefusalsAreReported(Invariant[RunState]):
             if name not in self._reported and not state.bound_s("lag_s"):
                 what = f"{name} was turned away by its node and goes, and no event on tfjob/{owner[0]} tells it"
                 yield Breach((name, str(line.number)), what, line, after=refused)
+
+
+class PlacedIsKept(Invariant[RunState]):
+    """The operator deletes the pods of tasks that a running job no longer has, and of tasks that are made anew: their
+    pods have failed or were turned away. All other pods of placed tasks stay, unless the job has them begin anew as its
+    size changes (an event Resized says so)."""
+
+    number = 135
+    name = "the operator deletes no pod of a placed task that has not failed"
+    ours_alone = True
+    events = frozenset({("api", "event"), ("api", "phase"), ("kubelet", "rejected"), *JobBooks.events})
+
+    def __init__(self, jobs: JobBooks) -> None:
+        self._jobs = jobs
+        self._failed: set[str] = set()
+        self._doubts: dict[str, tuple[Line, str, Line | None]] = {}
+        """Pod -> the event of its deletion, its job, and where that was placed."""
+
+    def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
+        """Take in what becomes of pods and jobs."""
+        yield from self.on_time(line.t, state)
+        self._jobs.take(line)
+        name = line.actor.partition("/")[2]
+        if line.layer == "kubelet":
+            self._failed.add(line.fields["pod"])
+        elif line.event == "event":
+            self._event(line, str(line.fields["object"]).removeprefix("tfjob/"))
+        elif line.actor.startswith("pod/"):
+            if line.event == "phase" and line.fields["phase"] in _OVER:
+                self._failed.add(name)
+            elif line.event == "created":
+                self._failed.discard(name)
+        else:  # what was decided in that moment may have been seen late
+            self._doubts = {pod: doubt for pod, doubt in self._doubts.items() if doubt[1] != name}
+
+    def _event(self, line: Line, key: str) -> None:
+        if line.fields["reason"] == "Resized":
+            self._doubts = {pod: doubt for pod, doubt in self._doubts.items() if doubt[1] != key}
+        if line.fields["reason"] != "SuccessfulDeletePod":
+            return
+        pod = f"{key.partition('/')[0]}/{str(line.fields['message']).rpartition(' ')[2]}"
+        owner, job = self._jobs.owner(pod), self._jobs.of(key)
+        if owner is None or owner[0] != key or job is None or job.state != State.RUNNING or job.over is not None:
+            return
+        if owner[1] in job.placement and pod not in self._failed and not _is_held(job):
+            self._doubts[pod] = line, key, job.lines.get("placement")
+
+    def on_time(self, t: float, state: RunState) -> Iterator[Breach]:
+        """Judge deletions once their moment is over."""
+        for pod, (line, key, placed) in list(self._doubts.items()) if self._doubts else ():
+            if t > line.t:
+                del self._doubts[pod]
+                if not state.bound_s("lag_s"):
+                    what = f"pod {pod} is deleted, and {key} has its task and it has not failed"
+                    yield Breach((pod, str(line.number)), what, line, after=placed)

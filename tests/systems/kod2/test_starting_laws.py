@@ -204,3 +204,23 @@ FIRST = [*enters(), state(1, "RUNNING", 2), placed(1, 0, 1)]
 )
 def test_a_job_whose_pods_are_not_let_in_gives_its_room_back(said: list[Said], named: list[tuple[int, int]]) -> None:
     assert found(134, said) == named
+
+
+DELETED = told(2, "SuccessfulDeletePod", "Deleted pod: a-worker-1")
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        pytest.param([*RUNS, DELETED], [(9, 5)], id="one that lives"),
+        pytest.param([*RUNS, pod(2, "phase", 1, phase="Failed", reason=""), DELETED], [], id="one that failed"),
+        pytest.param([*RUNS, on_node(2, "rejected", 1), DELETED], [], id="one that was turned away"),
+        pytest.param([*RUNS, placed(2, 0, 2), DELETED], [], id="of a task that is taken away"),
+        pytest.param([*RUNS, DELETED, placed(2, 0, 2)], [], id="of a task that is taken away in that moment"),
+        pytest.param([*RUNS, DELETED, told(2, "Resized", "a-worker-1 begin anew")], [], id="as the size changes"),
+        pytest.param([*RUNS, state(2, "COMPLETED", 3), DELETED], [], id="of a job that is over"),
+        pytest.param([*RUNS, job(2, "stalled", times=1), DELETED], [], id="of a job that is held back"),
+    ],
+)
+def test_a_pod_of_a_placed_task_stays(said: list[Said], named: list[tuple[int, int]]) -> None:
+    assert found(135, [*said, LATER]) == named

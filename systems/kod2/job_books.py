@@ -65,6 +65,10 @@ class JobBooks:
         """Return a job by namespace/name."""
         return self._jobs.get(key)
 
+    def running(self) -> dict[str, JobRecord]:
+        """Return the jobs that run, by namespace/name."""
+        return {key: job for key, job in self._jobs.items() if job.state == State.RUNNING and job.over is None}
+
     def owner(self, pod: str) -> tuple[str, str] | None:
         """Return the job and the task of which a pod (namespace/name) is by its name, None for none."""
         head, _, index = pod.rpartition("-")

@@ -4,7 +4,8 @@ The lines of layer ``api`` that everybody may rely on, in addition to the lines 
 (``mews.harness.journal``)::
 
     actor           event              fields
-    devices         device-published   node, devices: a Device's list, when it is another than before
+    devices         device-published   node, devices: a Device's list, when it is another than before; parted: true
+                                       where it names partitions of its GPUs
                     device-withdrawn   node; the Device is gone
     pod/default/a   gang               uid, gang, min_available: what its labels say, when that is new; of a
                                        gang of Koordinator's own also anywhere: true, for its pods may be on any
@@ -17,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mews.kube.api.objects import Object, labels_of, name_of, namespace_of, uid_of
+from mews.kube.api.objects import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from mews.kube.system.system import KindLine
 from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.gang_terms import gang_id, needs_pod_group, terms_of_group, terms_of_pod
 from mews.systems.koordinator.gangs import gang_of
+from mews.systems.koordinator.names import PARTITIONS
 
 DEVICE_PUBLISHED, DEVICE_WITHDRAWN = "device-published", "device-withdrawn"
+PARTED = "parted"
 GANG, POD_GROUP_NEWS = "gang", "pod-group"
 
 
@@ -34,8 +37,11 @@ def device_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:
             yield "devices", DEVICE_WITHDRAWN, {"node": name_of(old)}
         return
     devices = (new.get("spec") or {}).get("devices") or []
-    if old is None or devices != ((old.get("spec") or {}).get("devices") or []):
-        yield "devices", DEVICE_PUBLISHED, {"node": name_of(new), "devices": devices}
+    before = None if old is None else (old.get("spec") or {}).get("devices") or []
+    is_parted, was_parted = (PARTITIONS in annotations_of(each or {}) for each in (new, old))
+    if devices != before or is_parted != was_parted:
+        parted = {PARTED: True} if is_parted else {}
+        yield "devices", DEVICE_PUBLISHED, {"node": name_of(new), "devices": devices, **parted}
 
 
 def gang_news(old: Object | None, new: Object | None) -> Iterator[KindLine]:

@@ -8,6 +8,7 @@ from mews.kube.system.invariant import Invariant, RunState
 from mews.systems.gpushare.config import GpuShareConfig
 from mews.systems.gpushare.invariants import MemoryAsked
 from mews.systems.gpushare.laws.assigned import AssignedOnce, AssignedSoon
+from mews.systems.gpushare.laws.noted import DecisionsStand, LooksAfterItsRest, PromisesStand
 from mews.systems.gpushare.laws.protocol import (
     CalledWhenRoom,
     EndedGiveBack,
@@ -17,7 +18,7 @@ from mews.systems.gpushare.laws.protocol import (
     TightestFirst,
     WithheldOnce,
 )
-from mews.systems.gpushare.laws.shown import GpusShown
+from mews.systems.gpushare.laws.shown import GpusShown, ListsAgree, OverUseOnce
 from mews.systems.gpushare.promise_books import PromiseBooks
 
 __all__ = ["FOREIGN_PLUGIN", "PLUGIN", "SEED_MATCH", "laws"]
@@ -42,11 +43,23 @@ def laws(config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
         PromisesFit(books, known),
         PromiseFirst(books),
         AssignedOnce(books, config.memory_resource, known or (FOREIGN_PLUGIN if PLUGIN in config.foreign else "")),
-        *(() if PLUGIN in config.foreign else (AssignedSoon(books, config.memory_resource, config.settle_s),)),
         NothingOfWithheld(books),
         EndedGiveBack(books),
         TightestFirst(books),
         WithheldOnce(books, config.on_shared),
         CalledWhenRoom(books, config.memory_resource),
-        *(() if PLUGIN in config.foreign else (GpusShown(config.memory_resource, config.poll_s),)),
+        *(() if known else (PromisesStand(books),)),
+        *(() if PLUGIN in config.foreign else _of_the_plugin(books, config)),
+    )
+
+
+def _of_the_plugin(books: PromiseBooks, config: GpuShareConfig) -> Sequence[Invariant[RunState]]:
+    """Return those that our own device plugin must keep."""
+    return (
+        AssignedSoon(books, config.memory_resource, config.settle_s),
+        GpusShown(config.memory_resource, config.poll_s),
+        DecisionsStand(books, config.memory_resource),
+        LooksAfterItsRest(books, config.settle_s),
+        ListsAgree(config.memory_resource, config.poll_s),
+        OverUseOnce(),
     )

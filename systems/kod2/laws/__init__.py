@@ -10,7 +10,9 @@ from mews.systems.kod2.job_books import JobBooks
 from mews.systems.kod2.laws.announced import Announced
 from mews.systems.kod2.laws.exits import ExitsAreReported
 from mews.systems.kod2.laws.followed import FollowsUp
+from mews.systems.kod2.laws.grown import GrowsIntoRoom
 from mews.systems.kod2.laws.placed import PlacementsAgree
+from mews.systems.kod2.laws.reasons import ReasonsAreTrue, RoomIsGivenBack
 from mews.systems.kod2.laws.reported import ReportsWhatItDoes
 from mews.systems.kod2.laws.scaling import (
     LITERAL_THRASH,
@@ -24,6 +26,7 @@ from mews.systems.kod2.laws.scaling import (
     WithinBounds,
 )
 from mews.systems.kod2.laws.services import ServicesGoWithTasks
+from mews.systems.kod2.laws.started import PlacedIsKept, PlacedIsStarted, RefusalsAreReported
 from mews.systems.kod2.laws.statuses import StatusesAgree
 from mews.systems.kod2.model import Mode
 
@@ -51,4 +54,10 @@ def laws(config: OperatorConfig) -> Sequence[Invariant[RunState]]:
         ExitsAreReported(jobs),
         ServicesGoWithTasks(jobs),
         FollowsUp(jobs),
+        PlacedIsStarted(jobs),
+        RefusalsAreReported(jobs),
+        PlacedIsKept(jobs),
+        GrowsIntoRoom(jobs, config),
+        ReasonsAreTrue(jobs),
+        RoomIsGivenBack(jobs),
     )

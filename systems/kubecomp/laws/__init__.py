@@ -18,7 +18,9 @@ from mews.systems.kubecomp.laws.promptly import ActsAtOnce, ClearsWhatItWrote, W
 from mews.systems.kubecomp.laws.removal import OffItsHost
 from mews.systems.kubecomp.laws.reported import WaitIsReported
 from mews.systems.kubecomp.laws.shortage import OnlyForShortage
+from mews.systems.kubecomp.laws.spared import AwaitedAreSpared, OffItsListAtOnce, RescansForCause
 from mews.systems.kubecomp.laws.tried import WaitIsServed
+from mews.systems.kubecomp.laws.undone import GoesBack
 from mews.systems.kubecomp.laws.written import WrittenFirst
 
 LAWS = (
@@ -39,6 +41,10 @@ LAWS = (
     ClearsWhatItWrote,
     WaitIsReported,
     PoolIsCounted,
+    AwaitedAreSpared,
+    OffItsListAtOnce,
+    RescansForCause,
+    GoesBack,
 )
 
 

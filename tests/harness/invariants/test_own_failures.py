@@ -36,6 +36,25 @@ def test_only_an_error_of_its_own_program_is_a_breach(line: Said, count: int) ->
     assert [each.first and each.first.event for each in judged(OwnFailures(), [line])] == [line[3]] * count
 
 
+def rejected(message: str) -> Said:
+    return (1.0, "kubelet", "kubelet/n1", "rejected", {"pod": "default/a", "reason": "x", "message": message})
+
+
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        pytest.param("rpc error: code = Unknown desc = Unexpected <class 'IndexError'>: list index", 1, id="its own"),
+        pytest.param(
+            "rpc error: code = Unknown desc = Unexpected <class 'ConnectionError'>: gone", 0, id="a machine's"
+        ),
+        pytest.param("rpc error: code = Unavailable desc = no API", 0, id="an answer"),
+        pytest.param("Node didn't have enough resource: cpu", 0, id="no room"),
+    ],
+)
+def test_a_pod_that_is_rejected_for_an_error_of_a_plugins_own_program_is_a_breach(message: str, count: int) -> None:
+    assert len(judged(OwnFailures(), [rejected(message)])) == count
+
+
 def lines_of(error: BaseException) -> list[dict[str, Any]]:
     """What the journal says once a component has logged that error."""
     journal = Journal(lambda: 0.0)

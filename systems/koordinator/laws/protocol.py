@@ -13,7 +13,6 @@ from mews.kube.system.invariant import Breach, Invariant, RunState
 from mews.kube.system.journal import Line
 from mews.systems.koordinator.allocation_books import AllocatedPod, AllocationBooks, DeviceReport
 from mews.systems.koordinator.allocations import DeviceAllocation
-from mews.systems.koordinator.config import KoordinatorConfig
 from mews.systems.koordinator.devices import NodeDevice
 from mews.systems.koordinator.errors import InvalidRequestError
 from mews.systems.koordinator.gpu_health import APPLICATION_XIDS, XID
@@ -421,19 +420,3 @@ def _switches(pod: AllocatedPod, report: DeviceReport) -> dict[str, frozenset[st
         if hint is None or hint.strategy != "ApplyForAll":  # such a one has no choice, and takes no part
             found.setdefault(each.type, set()).add(device.place.pcie)
     return {kind: frozenset(below) for kind, below in found.items()}
-
-
-def laws(config: KoordinatorConfig) -> Sequence[Invariant[RunState]]:
-    """Return those of this configuration."""
-    books = AllocationBooks()
-    return (
-        EnvironmentsAgree(books, config.nodes, config.hook_failure_policy),
-        GivenInHealth(books),
-        SumsFit(books),
-        GangsWhole(books),
-        JointHolds(books),
-        GivenIsBound(books),
-        BrokenIsShown(books),
-        AloneMeansAlone(books),
-        AnnotatedFirst(books, config.scheduler_name),
-    )

@@ -10,12 +10,15 @@ from msgspec import Struct, field
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.invariants.node_presence import PRESENCE_EVENTS, NodePresence
 from mews.harness.journal import Line
+from mews.kube.emulated.kubelet.timings import MEASURED
 from mews.kube.system.invariant import Breach, Invariant
 
 _OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """Phase -> why a kubelet calls such a pod not ready (status/generate.go)."""
 SHOWN_S = 10.0
 """Within which a kubelet shows what it did: its sync loop, and a write that is tried again."""
+RELISTED_S = MEASURED.relist_s + 0.8
+"""Within which it sees by itself that a container runs (PLEG), and shows it where no write is tried again."""
 
 _SCHEDULED, _INITIALIZED, _CONTAINERS, _READY = "PodScheduled", "Initialized", "ContainersReady", "Ready"
 _TERMINAL = ("Succeeded", "Failed")
@@ -100,10 +103,11 @@ class PodConditions(Invariant[ObservedState]):
         if t < self._next_s:
             return
         self._next_s = math.inf
-        bound_s = SHOWN_S + 2 * state.bounds.lag_s
         for uid in sorted(self._owing):
             pod = self._pods[uid]
             for what, line in pod.owed.items():
+                bound_s = RELISTED_S if what == "Running" and not state.bounds.lag_s else SHOWN_S
+                bound_s += 2 * state.bounds.lag_s
                 due_s = max(line.t, self._nodes.back_s(pod.node)) + bound_s
                 if self._nodes.is_away(pod.node) or pod.leaving is not None:
                     continue

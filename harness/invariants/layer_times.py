@@ -1,0 +1,181 @@
+"""Invariant 102: the layers of a device on its host come up one after the other, each in its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from mews.harness.invariants.declared_faults import HELD_BACK
+from mews.harness.invariants.invariant import ObservedState
+from mews.harness.journal import Line
+from mews.kube.system.invariant import Breach, Invariant
+
+NEAR_S = 0.001
+"""Times are sums of seconds."""
+_NEXT: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "link-up": ("function-added", ("function",)),
+    "function-added": ("driver-bound", ("driver",)),
+    "driver-bound": ("nvml-visible", ("node", "nvml")),
+}
+"""A layer -> the one that comes up next, and the arrows that lead to it (``HostProfile``)."""
+_FIRST = "link-up"
+_PUT = ("attached", "edited", "inserted", "link-up")
+"""What a chassis does so that a device of a running host trains its link."""
+_TAKEN = ("detached", "removed", "link-down")
+_VIRTUAL = "VF"
+_UNBOUND = "driver-unbound"
+
+Key = tuple[str, str]
+"""The host's actor, and the GPUID."""
+
+
+class _Awaited(Struct):
+    """What comes up next, and when."""
+
+    event: str
+    since: Line
+    least_s: float
+    most_s: float
+
+
+class LayerTimes(Invariant[ObservedState]):
+    """A device that its chassis attaches to a running host comes up there: its link trains, the kernel enumerates it,
+    its driver takes it, and NVML sees it if it is a GPU (contract host.md section 1). Each layer comes up in the time
+    that the latency profile of its host gives it. The law does not judge a layer that a fault strikes, that an operator
+    works at, or from which an operator took the driver. Without hot-plug interrupts (``pciehp: false``), the kernel
+    enumerates nothing by itself."""
+
+    number = 102
+    name = "the layers of a device come up in the time that its host takes"
+    of_time = True
+    ours_alone = True
+    events = frozenset(
+        {("chassis", event) for event in (*_PUT, *_TAKEN, "table")}
+        | {("host", event) for event in (_FIRST, *_NEXT, "nvml-visible", "nvml-hidden", _UNBOUND, "function-removed")}
+        | {("host", event) for event in ("link-down", "lost", "stuck", "table", "rescanned", "powered-off")}
+        | {("host", "powered-on"), ("fault", "added"), ("fault", "fired"), ("component", "killed")}
+    )
+
+    def __init__(self) -> None:
+        self._awaited: dict[Key, _Awaited] = {}
+        self._next_s = math.inf
+        self._off: set[str] = set()
+        self._known: set[str] = set()
+        """Hosts that have shown their table."""
+        self._there: set[Key] = set()
+        """Devices of which a link is up, or something dead is left."""
+        self._unbound: dict[Key, Line] = {}
+        """Devices whose driver an operator took."""
+        self._held_back: set[str] = set()
+        self._dark: set[str] = set()
+        """Devices whose link is down, by the word of their chassis."""
+
+    def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Take in what happens to a device, and judge the layer that has come up."""
+        if state.bounds.lag_s or not state.bounds.spans:
+            return
+        if line.layer == "host":
+            yield from self._host(line, state)
+        elif line.layer == "chassis":
+            self._chassis(line, state)
+        elif line.layer == "component":
+            self._awaited.clear()
+        elif line.fields["kind"] == HELD_BACK:
+            self._held_back.add(line.actor)
+        elif line.event == "fired":
+            self._awaited.pop((line.actor, str(line.fields.get("gpuid"))), None)
+
+    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+        """Judge what has not come up."""
+        if t <= self._next_s + NEAR_S:
+            return
+        late = [key for key, each in self._awaited.items() if t > each.since.t + each.most_s + NEAR_S]
+        for key in late:
+            awaited = self._awaited.pop(key)
+            what = f"{awaited.event} of {key[1]} on {key[0]} does not follow {awaited.since.event} in its time"
+            at_once = awaited.most_s == 0
+            due_s = None if at_once else awaited.since.t + awaited.most_s
+            due_after = awaited.since if at_once else None
+            first = awaited.since
+            yield Breach((*key, str(first.number)), what, first, key[1], due_s=due_s, due_after=due_after)
+        self._next_s = min((each.since.t + each.most_s for each in self._awaited.values()), default=math.inf)
+
+    def _await(self, key: Key, event: str, since: Line, state: ObservedState, arrows: tuple[str, ...]) -> None:
+        spans = state.bounds.spans
+        if not all((key[0], arrow) in spans for arrow in arrows):
+            return
+        least_s = sum(spans[key[0], arrow][0] for arrow in arrows)
+        most_s = sum(spans[key[0], arrow][1] for arrow in arrows)
+        self._awaited[key] = _Awaited(event, since, least_s, most_s)
+        self._next_s = min(self._next_s, since.t + most_s)
+
+    def _chassis(self, line: Line, state: ObservedState) -> None:
+        if line.event == "table":
+            self._awaited.clear()
+            self._dark.clear()
+            return
+        gpuid, host = str(line.fields["gpuid"]), line.fields.get("host")
+        for key in [key for key in self._awaited if key[1] == gpuid]:
+            del self._awaited[key]
+        if line.event == "link-down":
+            self._dark.add(gpuid)
+        elif line.event in ("link-up", "inserted"):
+            self._dark.discard(gpuid)
+        key = f"host/{host}", gpuid
+        if line.event in _TAKEN or not host or gpuid in self._dark or line.actor in self._held_back:
+            return
+        if key[0] in self._known and key[0] not in self._off and key not in self._there:
+            if line.event != "edited" or line.fields["old_host"] != host:
+                self._await(key, _FIRST, line, state, ("link",))
+
+    def _host(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        if "gpuid" not in line.fields:
+            self._of_all(line)
+            return
+        key = line.actor, str(line.fields["gpuid"])
+        awaited = self._awaited.pop(key, None)
+        if awaited is not None and awaited.event == line.event:
+            took_s = line.t - awaited.since.t
+            if not awaited.least_s - NEAR_S <= took_s <= awaited.most_s + NEAR_S:
+                within = f"in {awaited.least_s:g} s to {awaited.most_s:g} s"
+                what = f"{line.event} of {key[1]} on {key[0]} comes after {took_s:g} s, and its host does it {within}"
+                yield Breach((*key, str(line.number)), what, line, key[1], after=awaited.since)
+        if line.event == "link-down":
+            self._there.discard(key)
+        else:
+            self._there.add(key)
+        self._note_driver(key, line)
+        following = _NEXT.get(line.event)
+        if following is None or line.fields["kind"] == _VIRTUAL:
+            return
+        if line.event == "function-added" and key in self._unbound:
+            return
+        if line.event != "driver-bound" or (line.fields["kind"] == "GPU" and line.fields["minor"] is not None):
+            self._await(key, following[0], line, state, following[1])
+
+    def _note_driver(self, key: Key, line: Line) -> None:
+        """Note whether an operator took the driver alone: in a removal all that is below it goes in the same moment."""
+        if line.event == _UNBOUND:
+            self._unbound[key] = line
+        elif line.event == "driver-bound" or (
+            line.event == "function-removed" and key in self._unbound and self._unbound[key].t == line.t
+        ):
+            self._unbound.pop(key, None)
+
+    def _of_all(self, line: Line) -> None:
+        """A whole machine begins anew, or looks for what it has not found."""
+        for key in [key for key in self._awaited if key[0] == line.actor]:
+            del self._awaited[key]
+        if line.event in ("rescanned", "powered-off", "powered-on", "table"):
+            self._unbound = {key: since for key, since in self._unbound.items() if key[0] != line.actor}
+        if line.event == "powered-off":
+            self._off.add(line.actor)
+        elif line.event == "table":
+            self._off.discard(line.actor)
+            self._known.add(line.actor)
+            self._there = {key for key in self._there if key[0] != line.actor}
+            self._there |= {(line.actor, gpuid) for gpuid in line.fields["devices"]}
+        elif line.event == "powered-on":
+            self._off.discard(line.actor)

@@ -63,7 +63,7 @@ class FirstToGo:
         elif line.event == "annotations":
             state.has_cost = state.has_cost or _COST in line.fields["annotations"]
         elif line.event == "bound":
-            state.node, state.changed_s = str(line.fields["node"]), line.t
+            state.node, state.changed_s = str(line.fields.get("node") or "*"), line.t
         elif line.event == "phase":
             state.phase, state.changed_s = str(line.fields["phase"]), line.t
         elif line.event == "condition" and line.fields["type"] == "Ready":

@@ -11,9 +11,11 @@ from typing import Any
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
+from mews.harness.invariants.condition_news import ConditionNews
 from mews.harness.invariants.controller_reports import ControllerReports
 from mews.harness.invariants.controller_states import ControllerStates
 from mews.harness.invariants.departures import Departures
+from mews.harness.invariants.drained import Drained
 from mews.harness.invariants.fault_counts import FaultCounts
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.fault_strikes import FaultStrikes
@@ -36,6 +38,7 @@ from mews.harness.invariants.own_failures import OwnFailures
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
+from mews.harness.invariants.preemptions import Preemptions
 from mews.harness.invariants.prepared_claims import PreparedClaims
 from mews.harness.invariants.prompted import Prompted
 from mews.harness.invariants.queued import Queued
@@ -98,6 +101,9 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     104: PreparedClaims,
     105: SpecPlacements,
     106: ControllerStates,
+    107: ConditionNews,
+    108: Preemptions,
+    109: Drained,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; 75 is the
 oracle's, as a judge alone may be fed lines with no more fields than its laws look at. A system's have other numbers."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from mews.harness.invariants.declared_faults import HELD_BACK
+from mews.harness.invariants.declared_faults import HELD_BACK, DeclaredFaults
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
@@ -25,7 +25,9 @@ _PUT = ("attached", "edited", "inserted", "link-up")
 """What a chassis does so that a device of a running host trains its link."""
 _TAKEN = ("detached", "removed", "link-down")
 _VIRTUAL = "VF"
-_UNBOUND = "driver-unbound"
+_UNBOUND, _RECOVERED = "driver-unbound", "nvml-recovered"
+_UNKNOWN, _UNKNOWN_S = "nvml-unknown-error", 10.0
+"""A fault by which NVML knows nothing of a GPU, and for how long where its spec is silent."""
 
 Key = tuple[str, str]
 """The host's actor, and the GPUID."""
@@ -45,7 +47,7 @@ class LayerTimes(Invariant[ObservedState]):
     its driver takes it, and NVML sees it if it is a GPU (contract host.md section 1). Each layer comes up in the time
     that the latency profile of its host gives it. The law does not judge a layer that a fault strikes, that an operator
     works at, or from which an operator took the driver. Without hot-plug interrupts (``pciehp: false``), the kernel
-    enumerates nothing by itself."""
+    enumerates nothing by itself. A GPU of which NVML knows nothing by a fault is known again when that fault is over."""
 
     number = 102
     name = "the layers of a device come up in the time that its host takes"
@@ -55,12 +57,16 @@ class LayerTimes(Invariant[ObservedState]):
         {("chassis", event) for event in (*_PUT, *_TAKEN, "table")}
         | {("host", event) for event in (_FIRST, *_NEXT, "nvml-visible", "nvml-hidden", _UNBOUND, "function-removed")}
         | {("host", event) for event in ("link-down", "lost", "stuck", "table", "rescanned", "powered-off")}
-        | {("host", "powered-on"), ("fault", "added"), ("fault", "fired"), ("component", "killed")}
+        | {("host", "powered-on"), ("host", _RECOVERED), ("component", "killed")}
+        | {("fault", event) for event in ("added", "fired", "cleared")}
     )
 
     def __init__(self) -> None:
         self._awaited: dict[Key, _Awaited] = {}
+        self._failing: dict[Key, _Awaited] = {}
+        """GPUs of which NVML knows nothing for a while."""
         self._next_s = math.inf
+        self._faults = DeclaredFaults()
         self._off: set[str] = set()
         self._known: set[str] = set()
         """Hosts that have shown their table."""
@@ -82,25 +88,45 @@ class LayerTimes(Invariant[ObservedState]):
             self._chassis(line, state)
         elif line.layer == "component":
             self._awaited.clear()
-        elif line.fields["kind"] == HELD_BACK:
-            self._held_back.add(line.actor)
-        elif line.event == "fired":
-            self._awaited.pop((line.actor, str(line.fields.get("gpuid"))), None)
+        else:
+            self._fault(line)
 
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge what has not come up."""
         if t <= self._next_s + NEAR_S:
             return
-        late = [key for key, each in self._awaited.items() if t > each.since.t + each.most_s + NEAR_S]
-        for key in late:
-            awaited = self._awaited.pop(key)
+        for key, awaited in self._late(t):
             what = f"{awaited.event} of {key[1]} on {key[0]} does not follow {awaited.since.event} in its time"
             at_once = awaited.most_s == 0
             due_s = None if at_once else awaited.since.t + awaited.most_s
             due_after = awaited.since if at_once else None
             first = awaited.since
             yield Breach((*key, str(first.number)), what, first, key[1], due_s=due_s, due_after=due_after)
-        self._next_s = min((each.since.t + each.most_s for each in self._awaited.values()), default=math.inf)
+        waiting = (*self._awaited.values(), *self._failing.values())
+        self._next_s = min((each.since.t + each.most_s for each in waiting), default=math.inf)
+
+    def _late(self, t: float) -> list[tuple[Key, _Awaited]]:
+        """Return what should have come up by then, and is awaited no more."""
+        found = []
+        for known in (self._awaited, self._failing):
+            for key in [key for key, each in known.items() if t > each.since.t + each.most_s + NEAR_S]:
+                found.append((key, known.pop(key)))
+        return found
+
+    def _fault(self, line: Line) -> None:
+        key = line.actor, str(line.fields.get("gpuid"))
+        if line.fields["kind"] == HELD_BACK:
+            self._held_back.add(line.actor)
+        elif line.event == "fired":
+            self._awaited.pop(key, None)
+            known = self._faults.of(line)
+            if line.fields["kind"] == _UNKNOWN and known is not None:
+                for_s = float(known.spec.get("for_s", _UNKNOWN_S))
+                self._failing[key] = _Awaited(_RECOVERED, line, 0.0, for_s)
+                self._next_s = min(self._next_s, line.t + for_s)
+        elif line.event == "cleared":
+            self._failing = {each: failing for each, failing in self._failing.items() if each[0] != line.actor}
+        self._faults.take(line)
 
     def _await(self, key: Key, event: str, since: Line, state: ObservedState, arrows: tuple[str, ...]) -> None:
         spans = state.bounds.spans
@@ -135,6 +161,10 @@ class LayerTimes(Invariant[ObservedState]):
             self._of_all(line)
             return
         key = line.actor, str(line.fields["gpuid"])
+        if line.event != "nvml-visible":
+            self._failing.pop(key, None)
+        if line.event == _RECOVERED:
+            return
         awaited = self._awaited.pop(key, None)
         if awaited is not None and awaited.event == line.event:
             took_s = line.t - awaited.since.t
@@ -166,8 +196,9 @@ class LayerTimes(Invariant[ObservedState]):
 
     def _of_all(self, line: Line) -> None:
         """A whole machine begins anew, or looks for what it has not found."""
-        for key in [key for key in self._awaited if key[0] == line.actor]:
-            del self._awaited[key]
+        for known in (self._awaited, self._failing):
+            for key in [key for key in known if key[0] == line.actor and line.event != "rescanned"]:
+                del known[key]
         if line.event in ("rescanned", "powered-off", "powered-on", "table"):
             self._unbound = {key: since for key, since in self._unbound.items() if key[0] != line.actor}
         if line.event == "powered-off":

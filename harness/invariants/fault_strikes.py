@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -80,16 +80,17 @@ class FaultStrikes(Invariant[ObservedState]):
         self._doubts = Doubts()
         """Wrong answers of this moment: a chassis that is killed drops what it was at, and says so just before."""
 
-    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterable[Breach]:
         """Judge the wrong answers of chassis that lived on, and faults that struck no write."""
-        yield from self._doubts.settled(t)
-        if t > self._struck_s:
-            self._struck_s = math.inf
-            for actor, box in self._boxes.items():
-                for line in box.awaited if not self._faults.is_mute(actor) else ():
-                    what = f"fault {line.fields['fault']} ({line.fields['kind']}) of {actor} fires on what is no write"
-                    yield Breach((actor, str(line.number), "read"), what, line)
-                box.awaited.clear()
+        return self._doubts.settled(t) if t <= self._struck_s else [*self._doubts.settled(t), *self._misses()]
+
+    def _misses(self) -> Iterator[Breach]:
+        self._struck_s = math.inf
+        for actor, box in self._boxes.items():
+            for line in box.awaited if not self._faults.is_mute(actor) else ():
+                what = f"fault {line.fields['fault']} ({line.fields['kind']}) of {actor} fires on what is no write"
+                yield Breach((actor, str(line.number), "read"), what, line)
+            box.awaited.clear()
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an operation as it begins, and its answer."""

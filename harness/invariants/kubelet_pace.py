@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -78,10 +78,11 @@ class KubeletPace(Invariant[ObservedState]):
             self._next_s = -math.inf
         return iter(())
 
-    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterable[Breach]:
         """Judge what has not been done."""
-        if t <= self._next_s or state.bounds.lag_s:
-            return
+        return () if t <= self._next_s or state.bounds.lag_s else list(self._late(t))
+
+    def _late(self, t: float) -> Iterator[Breach]:
         self._next_s = math.inf
         for key, owed in list(self._owed.items()):
             if self._nodes.is_away(owed.node):

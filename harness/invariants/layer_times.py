@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -91,10 +91,11 @@ class LayerTimes(Invariant[ObservedState]):
         else:
             self._fault(line)
 
-    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterable[Breach]:
         """Judge what has not come up."""
-        if t <= self._next_s + NEAR_S:
-            return
+        return () if t <= self._next_s + NEAR_S else list(self._missing(t))
+
+    def _missing(self, t: float) -> Iterator[Breach]:
         for key, awaited in self._late(t):
             what = f"{awaited.event} of {key[1]} on {key[0]} does not follow {awaited.since.event} in its time"
             at_once = awaited.most_s == 0

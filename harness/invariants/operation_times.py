@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -94,7 +94,7 @@ class OperationTimes(Invariant[ObservedState]):
             yield from self._back(self._cpu(line), line)
             self._cpus[line.actor] = _Cpu(line.t)
 
-    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
+    def on_time(self, t: float, state: ObservedState) -> Iterable[Breach]:
         """Judge the operations of chassis that lived on."""
         return self._doubts.settled(t)
 

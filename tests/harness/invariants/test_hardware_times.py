@@ -144,7 +144,8 @@ def test_nothing_is_judged_where_nobody_knows_the_hardware_or_lines_come_late() 
 
 
 def test_the_spans_of_a_file_are_those_of_its_profiles() -> None:
-    own = {"name": "h", "profile": {"driver": {"uniform": [1, 3]}, "pciehp": False}, "devices": [{"id": "0"}]}
+    gpu = {"id": "0", "uuid": "GPU-h"}
+    own = {"name": "h", "profile": {"driver": {"uniform": [1, 3]}, "pciehp": False}, "devices": [gpu]}
     box = {"name": "A", "profile": "falcon-4005", "ports": {"1": "h"}, "devices": []}
     head = {"apiVersion": "mews/v1", "kind": "Hardware"}
     found = parse_hardware({**head, "metadata": {"name": "x"}, "hosts": [own], "chassis": [box]}, "a test")

@@ -11,8 +11,8 @@ from mews.kube.system.invariant import Breach, Invariant
 _GPU, _HAND = "GPU", ("host", "chassis", "exec")
 _OVER = ("driver-unbound", "function-removed", "link-down")
 
-Key = tuple[str, str]
-"""The host's actor, and the GPUID."""
+Key = tuple[str, str, str]
+"""The host's actor, GPUID, address: a device may be back while its dead function is still there."""
 
 
 class Drained(Invariant[ObservedState]):
@@ -45,7 +45,7 @@ class Drained(Invariant[ObservedState]):
         elif "gpuid" not in line.fields:
             (self._off.add if line.event == "powered-off" else self._off.discard)(line.actor)
         else:
-            yield from self._gpu(line, (line.actor, str(line.fields["gpuid"])), state)
+            yield from self._gpu(line, (line.actor, str(line.fields["gpuid"]), str(line.fields.get("bdf"))), state)
 
     def _gpu(self, line: Line, key: Key, state: ObservedState) -> Iterator[Breach]:
         if line.event == "draining":

@@ -65,6 +65,8 @@ class KubeletPace(Invariant[ObservedState]):
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Take in what is to be done, and what is done."""
+        if line.t > self._next_s and not state.bounds.lag_s:
+            yield from self._late(line.t, state)  # what is done now is done too late
         if line.layer == "kubelet":
             self._kubelet(line)
         elif line.layer == "component":
@@ -76,19 +78,19 @@ class KubeletPace(Invariant[ObservedState]):
             self._pod(line.actor, line)
         elif self._nodes.take(line):
             self._next_s = -math.inf
-        return iter(())
 
     def on_time(self, t: float, state: ObservedState) -> Iterable[Breach]:
         """Judge what has not been done."""
-        return () if t <= self._next_s or state.bounds.lag_s else list(self._late(t))
+        return () if t <= self._next_s or state.bounds.lag_s else list(self._late(t, state))
 
-    def _late(self, t: float) -> Iterator[Breach]:
+    def _late(self, t: float, state: ObservedState) -> Iterator[Breach]:
         self._next_s = math.inf
         for key, owed in list(self._owed.items()):
             if self._nodes.is_away(owed.node):
                 del self._owed[key]
                 continue
-            due_s = max(owed.since.t, self._nodes.back_s(owed.node)) + WITHIN_S[key[1]]
+            since_s = max(owed.since.t, self._nodes.back_s(owed.node))
+            due_s = state.clock_from(self.number, since_s) + WITHIN_S[key[1]]
             if t <= due_s:
                 self._next_s = min(self._next_s, due_s)
                 continue

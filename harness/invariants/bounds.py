@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct, field
 
-
 _OF_RUNS = ("systems", "spans", "built_in")
 """What no scenario gives by itself."""
 

@@ -29,6 +29,8 @@ _REPLICAS = ("replicas", "readyReplicas")
 
 Difference = tuple[str, Any, Any]
 """What an object says something of, what it is to say, and what it says."""
+Differing = tuple[tuple[str, str], tuple[Object, list[Difference]]]
+"""The kind and name of what differs, and the object that says so."""
 
 
 class _Wrong(Struct):
@@ -83,15 +85,13 @@ class ControllerStates(Invariant[ObservedState]):
                 yield Breach((*key, what, repr(wanted)), text, None, due_s=known.since_s)
 
 
-def _differing(objects: ClusterObjects) -> Iterator[tuple[tuple[str, str], tuple[Object, list[Difference]]]]:
+def _differing(objects: ClusterObjects) -> Iterator[Differing]:
     others = objects.others
     if not any(others.values()):
         return
     owned: dict[str, list[Object]] = {}
     for pod in objects.pods.values():
-        for owner in pod["metadata"].get("ownerReferences") or ():
-            if owner.get("controller"):
-                owned.setdefault(owner["uid"], []).append(pod)
+        owned.setdefault(_owner(pod), []).append(pod)
     for plural, judge in (("replicasets", _replicas), ("statefulsets", _replicas), ("jobs", _job)):
         for key, obj in others.get(plural, {}).items():
             differences = list(judge(obj, owned.get(uid_of(obj), ())))
@@ -103,6 +103,12 @@ def _differing(objects: ClusterObjects) -> Iterator[tuple[tuple[str, str], tuple
             yield ("deployments", key), (obj, differences)
     for key, service in others.get("services", {}).items():
         yield from _service(key, service, objects)
+
+
+def _owner(obj: Object) -> str:
+    """Return the uid of its controller, "" for none."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 
 
 def _observed(obj: Object) -> Iterator[Difference]:
@@ -145,20 +151,14 @@ def _deployment(deployment: Object, sets: Mapping[str, Object]) -> Iterator[Diff
         return
     yield from _observed(deployment)
     uid, status = uid_of(deployment), deployment.get("status") or {}
-    own = [
-        each
-        for each in sets.values()
-        if any(owner.get("controller") and owner["uid"] == uid for owner in each["metadata"].get("ownerReferences") or ())
-    ]
+    own = [each for each in sets.values() if _owner(each) == uid]
     for name in _REPLICAS:
         wanted = sum(int((each.get("status") or {}).get(name) or 0) for each in own)
         if int(status.get(name) or 0) != wanted:
             yield f"status.{name}", wanted, int(status.get(name) or 0)
 
 
-def _service(
-    key: str, service: Object, objects: ClusterObjects
-) -> Iterator[tuple[tuple[str, str], tuple[Object, list[Difference]]]]:
+def _service(key: str, service: Object, objects: ClusterObjects) -> Iterator[Differing]:
     spec = service.get("spec") or {}
     selector = spec.get("selector")
     if not selector or spec.get("type") == "ExternalName" or is_deleting(service):

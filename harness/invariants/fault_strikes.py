@@ -101,14 +101,8 @@ class FaultStrikes(Invariant[ObservedState]):
                 self._boxes.pop(line.actor, None)
             return
         if line.layer == "fault":
-            number = line.fields.get("operation")
-            self._box(line.actor).held += line.event == "fired" and line.fields["kind"] == HELD_BACK
-            if line.event == "fired" and number is not None:
-                known = self._faults.of(line)
-                self._box(line.actor).fired.setdefault(number, []).append((line, known))
-                if not _strikes_reads(line, known):
-                    self._box(line.actor).awaited.append(line)
-                    self._struck_s = line.t
+            if line.event == "fired":
+                self._fire(self._box(line.actor), line)
             self._faults.take(line)
             return
         box = self._box(line.actor)
@@ -124,6 +118,16 @@ class FaultStrikes(Invariant[ObservedState]):
             box.is_down = line.event == "down"
             for operation in box.under_way.values():
                 operation.interrupted = True
+
+    def _fire(self, box: _Box, line: Line) -> None:
+        number, known = line.fields.get("operation"), self._faults.of(line)
+        box.held += line.fields["kind"] == HELD_BACK
+        if number is None:
+            return
+        box.fired.setdefault(number, []).append((line, known))
+        if not _strikes_reads(line, known):
+            box.awaited.append(line)
+            self._struck_s = line.t
 
     def _box(self, actor: str) -> _Box:
         return self._boxes.setdefault(actor, _Box())

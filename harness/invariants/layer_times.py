@@ -47,7 +47,7 @@ class LayerTimes(Invariant[ObservedState]):
     its driver takes it, and NVML sees it if it is a GPU (contract host.md section 1). Each layer comes up in the time
     that the latency profile of its host gives it. The law does not judge a layer that a fault strikes, that an operator
     works at, or from which an operator took the driver. Without hot-plug interrupts (``pciehp: false``), the kernel
-    enumerates nothing by itself. A GPU of which NVML knows nothing by a fault is known again when that fault is over."""
+    enumerates nothing by itself. A GPU of which NVML knows nothing by a fault is known again when that is over."""
 
     number = 102
     name = "the layers of a device come up in the time that its host takes"
@@ -153,9 +153,9 @@ class LayerTimes(Invariant[ObservedState]):
         key = f"host/{host}", gpuid
         if line.event in _TAKEN or not host or gpuid in self._dark or line.actor in self._held_back:
             return
-        if key[0] in self._known and key[0] not in self._off and key not in self._there:
-            if line.event != "edited" or line.fields["old_host"] != host:
-                self._await(key, _FIRST, line, state, ("link",))
+        is_put = line.event != "edited" or line.fields["old_host"] != host
+        if is_put and key[0] in self._known and key[0] not in self._off and key not in self._there:
+            self._await(key, _FIRST, line, state, ("link",))
 
     def _host(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         if "gpuid" not in line.fields:

@@ -131,7 +131,7 @@ class SpecPlacements(Invariant[ObservedState]):
     def _claims(self, pod: Object, line: Line) -> Iterator[Breach]:
         for name in _claims_of(pod):
             users = self._reserved.get(f"{namespace_of(pod)}/{name}")
-            if users is not None and name_of(pod) not in users or users is None and self._reserved:
+            if (users is not None and name_of(pod) not in users) or (users is None and self._reserved):
                 what = f"pod {key_of(pod)} is bound, and its claim {name} is not reserved for it"
                 yield Breach((uid_of(pod), name), what, line)
 
@@ -171,12 +171,12 @@ def _ports(pod: Object) -> list[tuple[str, str, int]]:
     for container in containers_of(pod):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
-                found.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(port["hostPort"])))  # noqa: S104
+                found.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", int(port["hostPort"])))
     return found
 
 
 def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
-    anywhere = "0.0.0.0"  # noqa: S104 - what it means, nothing listens here
+    anywhere = "0.0.0.0"
     return one[1:] == other[1:] and (one[0] == other[0] or anywhere in (one[0], other[0]))
 
 

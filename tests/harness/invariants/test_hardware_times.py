@@ -291,7 +291,9 @@ HIDDEN = host(9.0, "nvml-hidden")
 def test_a_gpu_is_drained_before_it_is_taken() -> None:
     assert named(109, HIDDEN, later(90.0)) == [(1, None)]
     assert named(109, host(8.0, "draining", on=True), HIDDEN, later(90.0)) == []
-    assert named(109, host(7.0, "draining", on=True), host(8.0, "draining", on=False), HIDDEN, later(90.0)) == [(3, None)]
+    assert named(109, host(7.0, "draining", on=True), host(8.0, "draining", on=False), HIDDEN, later(90.0)) == [
+        (3, None)
+    ]
     again = host(8.0, "draining", on=True), host(8.5, "driver-unbound"), HIDDEN
     assert named(109, *again, later(90.0)) == [(3, None)]
 

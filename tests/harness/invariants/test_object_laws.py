@@ -31,7 +31,9 @@ def node(name: str, *, cpu: str = "4", **spec: Any) -> Obj:
     return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
 
 
-def pod(name: str, where: str = "a1", *, cpu: str = "1", app: str = "web", ready: bool | None = None, **spec: Any) -> Obj:
+def pod(
+    name: str, where: str = "a1", *, cpu: str = "1", app: str = "web", ready: bool | None = None, **spec: Any
+) -> Obj:
     metadata = {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}}
     container = {"name": "main", "resources": {"requests": {"cpu": cpu}}, **spec.pop("container", {})}
     conditions = [] if ready is None else [{"type": "Ready", "status": str(ready)}]

@@ -16,9 +16,9 @@ Key = tuple[str, str, str]
 
 
 class Drained(Invariant[ObservedState]):
-    """Who takes a healthy GPU off a host that runs drains it first, so that no program opens it meanwhile (contract
-    host.md section 4). The law does not judge a GPU that has reported an error or is lost, nor what a step of the
-    scenario does at hosts and chassis by hand."""
+    """Who takes a healthy GPU off a running host drains it first (contract host.md section 4). Then no program
+    opens it before it is gone. The law does not judge a GPU that has reported an error or is lost. It does not judge
+    what a step of the scenario does at hosts and chassis by hand."""
 
     number = 109
     name = "a GPU is drained before software takes it off its host"

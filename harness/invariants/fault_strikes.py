@@ -150,16 +150,7 @@ class FaultStrikes(Invariant[ObservedState]):
                 owed.append(fault)
         box.under_way[line.fields["operation"]] = _Operation(line, fired, owed)
         for one, known in fired:
-            if known is None:
-                continue
-            what = f"fault {one.fields['fault']} ({known.kind}) fires on an {kind} of {line.fields['device']}"
-            if not _admits(known, kind, line):
-                yield Breach(
-                    (line.actor, str(one.number)), f"{what}, which its spec leaves out", one, after=known.added
-                )
-            elif _is_counted(known) and known.passed < known.skip:
-                what = f"{what}, and it was to let {known.skip} pass first"
-                yield Breach((line.actor, str(one.number)), what, one, after=known.added)
+            yield from _struck(one, known, kind, line)
 
     def _finish(self, box: _Box, line: Line) -> Iterator[Breach]:
         operation = box.under_way.pop(line.fields["operation"], None)
@@ -192,6 +183,20 @@ class FaultStrikes(Invariant[ObservedState]):
 
     def _are_faults_known(self, actor: str) -> bool:
         return not self._faults.known.get(actor) or bool(self._faults.at(actor))
+
+
+def _struck(one: Line, known: DeclaredFault | None, kind: str, line: Line) -> Iterator[Breach]:
+    """Yield what is wrong with a fault that has fired on the operation that begins."""
+    what = f"fault {one.fields['fault']} ({one.fields['kind']}) fires on an {kind} of {line.fields['device']}"
+    if one.fields["excuses"] and not one.fields.get("device"):
+        yield Breach((line.actor, str(one.number), "device"), f"{what}, and names no device", one)
+    if known is None:
+        return
+    if not _admits(known, kind, line):
+        yield Breach((line.actor, str(one.number)), f"{what}, which its spec leaves out", one, after=known.added)
+    elif _is_counted(known) and known.passed < known.skip:
+        what = f"{what}, and it was to let {known.skip} pass first"
+        yield Breach((line.actor, str(one.number)), what, one, after=known.added)
 
 
 def _renamed(box: _Box, line: Line) -> Iterator[Breach]:

@@ -16,7 +16,7 @@ from mews.kube.system.invariant import Breach, Invariant
 NEAR_S = 0.001
 """Times are sums of seconds."""
 _BEGUN = {"attach-begun": "attach", "detach-begun": "detach"}
-_CANCELLED = "cancelled"
+_CANCELLED, _REBOOT = "cancelled", "management-reboot"
 _LYING, _NEVER, _BUSY, _SLOW = "lying-result", "never-trains", "layout-busy", "slow-operation"
 _STRETCHED = (_LYING, _NEVER, _BUSY, _SLOW)
 """Faults by which an operation takes another time than its profile says (contract chassis.md section 6)."""
@@ -50,8 +50,8 @@ class _Cpu(Struct):
 
 class OperationTimes(Invariant[ObservedState]):
     """The management CPU of a chassis serves one write after the other (contract chassis.md section 2). From the end of
-    the one before, or from its own beginning, a write takes what the latency profile of its chassis says. It takes
-    another time only if a fault says so. What cannot be done even as it begins is refused without delay. A chassis
+    the one before, or from its own beginning, a write takes what the latency profile of its chassis says. Only a
+    fault changes that time. What cannot be done even as it begins is refused without delay. A chassis
     whose CPU restarts is back when it said that it would be (``until_s``), unless the fault is cleared. The law does
     not judge what a restart or a cancelled operation has mixed up."""
 
@@ -67,7 +67,6 @@ class OperationTimes(Invariant[ObservedState]):
     def __init__(self) -> None:
         self._faults = DeclaredFaults()
         self._cpus: dict[str, _Cpu] = {}
-        self._cleared_s: dict[str, float] = {}
         self._doubts = Doubts()
         """Of this moment: a chassis that is killed or reset drops what it was at, and says so just before."""
 
@@ -77,7 +76,7 @@ class OperationTimes(Invariant[ObservedState]):
         if state.bounds.lag_s or (line.actor, "attach") not in spans:
             return
         if line.layer == "fault":
-            self._fault(line)
+            yield from self._fault(line)
         elif line.layer == "component" or line.event == "table":
             self._doubts.explain(line)
             self._faults.take(line)
@@ -101,21 +100,29 @@ class OperationTimes(Invariant[ObservedState]):
     def _cpu(self, line: Line) -> _Cpu:
         return self._cpus.setdefault(line.actor, _Cpu(0.0))
 
-    def _fault(self, line: Line) -> None:
-        if line.event == "cleared":
-            self._cleared_s[line.actor] = line.t
+    def _fault(self, line: Line) -> Iterator[Breach]:
+        if line.event == "cleared" and line.fields["kind"] == _REBOOT:
+            self._doubts.explain(line)
+            down = self._cpu(line).down
+            if down is not None and not self._faults.is_mute(line.actor):
+                what = f"fault {line.fields['fault']} of {line.actor} is cleared, and the chassis stays away"
+                yield Breach((line.actor, str(line.number)), what, line, after=down)
         number = line.fields.get("operation")
         if line.event == "fired" and number is not None:
             self._cpu(line).fired.setdefault(number, []).append((line, self._faults.of(line)))
         self._faults.take(line)
 
     def _back(self, cpu: _Cpu, line: Line) -> Iterator[Breach]:
-        if cpu.down is None or self._cleared_s.get(line.actor) == line.t or self._faults.is_mute(line.actor):
+        if self._faults.is_mute(line.actor):
+            return
+        key = line.actor, str(line.number)
+        if cpu.down is None:
+            yield Breach(key, f"{line.actor} is back, and was not away", line)
             return
         until_s = float(cpu.down.fields["until_s"])
         if abs(line.t - until_s) > NEAR_S:
             what = f"{line.actor} is back at {line.t:g} s, and was to be away until {until_s:g} s"
-            yield Breach((line.actor, str(line.number)), what, line, after=cpu.down)
+            self._doubts.add(line, Breach(key, what, line, after=cpu.down))
 
     def _finished(self, cpu: _Cpu, line: Line, spans: Spans) -> None:
         own = cpu.under_way.pop(line.fields["operation"], None)

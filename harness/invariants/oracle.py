@@ -51,10 +51,6 @@ def _on_a_busy_machine(bounds: Bounds) -> float | None:
     return given_s if given_s is None or most_s is None else max(given_s, min(10 * given_s, most_s))
 
 
-def _unheard(_: WatchRecord) -> None:
-    """Laws look at these objects as nodes and pods change."""
-
-
 class Oracle:
     """``await start()`` once the cluster runs, ``await finish()`` before it is closed. Violations are written to the
     journal as they are found. ``named``: invariants that a scenario wants beside those that are always judged;
@@ -83,7 +79,7 @@ class Oracle:
         self._feeds = {
             resource: Feed(cluster.kube, resource, self._on_sight, objects=remember()) for resource in (NODES, PODS)
         }
-        self._others = [Feed(cluster.kube, resource, _unheard) for resource in _CONTROLLED if ours]
+        self._others = [Feed(cluster.kube, resource, lambda _: None) for resource in _CONTROLLED if ours]
         self._looks_every_s = looks_every_s
         self._looked_s = -math.inf
         self._tasks: list[asyncio.Task[None]] = []

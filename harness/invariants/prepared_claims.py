@@ -27,9 +27,9 @@ class _Prepared(Struct):
 
 class PreparedClaims(Invariant[ObservedState]):
     """A kubelet unprepares a claim before it ends the last pod of its node for which the claim is reserved
-    (``SyncTerminatingPod`` of pkg/kubelet/kubelet.go). It unprepares only what it has prepared. It fails to prepare a
-    claim for want of a driver only if no component of its node was started ten seconds before, or none at all. The law
-    does not judge a cluster of which a component is down."""
+    (``SyncTerminatingPod`` of pkg/kubelet/kubelet.go). It unprepares only what it has prepared. Ten seconds
+    after a component of its node was started again, it knows the driver of a claim. The law does not judge a cluster of
+    which a component is down."""
 
     number = 104
     name = "a kubelet gives the claims of a pod back before the pod is ended"

@@ -42,7 +42,7 @@ class _Bound(Struct):
 
 
 class SpecPlacements(Invariant[ObservedState]):
-    """The law judges each pod as it is bound by one of the schedulers that run here. The node has the labels that the
+    """The law judges each pod when one of the schedulers that run here binds it. The node has the labels that the
     pod selects, and no taint that it does not tolerate. What the pods there ask of CPU, memory and pods stays within
     what the node offers. No pod has its host port. Required anti-affinity holds, its own and that of pods that were
     bound before. Constraints of topology spread that forbid scheduling (``DoNotSchedule``) hold. Its resource claims

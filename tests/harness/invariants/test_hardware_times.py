@@ -127,7 +127,17 @@ def test_a_chassis_is_back_when_it_said_unless_somebody_clears_the_fault(back_s:
     up = back_s, "chassis", BOX, "up", {}
     assert named(101, down, up, later(90.0)) == ([(2, None)] if wrong else [])
     cleared = fault(back_s, "cleared", "management-reboot")
-    assert named(101, down, cleared, up, later(90.0)) == []
+    assert named(101, down, up, cleared, later(90.0)) == []
+
+
+def test_a_chassis_comes_back_from_where_it_was_and_when_its_fault_is_cleared() -> None:
+    down, up = (10.0, "chassis", BOX, "down", {"until_s": 60.0}), (60.0, "chassis", BOX, "up", {})
+    cleared = fault(20.0, "cleared", "management-reboot")
+    assert named(101, up, later(90.0)) == [(1, None)]
+    assert named(101, down, cleared, up, later(90.0)) == [(2, None)]
+    assert named(101, down, fault(20.0, "cleared", "link-down"), up, later(90.0)) == []
+    late = fault(1.0, "added", "events-out-of-order", spec={})
+    assert named(101, late, down, cleared, (70.0, *up[1:]), up, later(90.0)) == []
 
 
 def test_a_chassis_that_is_killed_drops_what_it_was_at() -> None:
@@ -255,6 +265,13 @@ def test_a_host_sees_that_another_editor_takes_its_device(after: str, before: st
     edited = chassis(3.0, "edited", host=before, old_host=after, cause="edit")
     assert bool(named(96, there, edited, later(9.0))) is wrong
     assert not named(96, there, edited, host(3.0, "lost"), later(9.0))
+
+
+def test_a_fault_that_may_break_a_law_names_the_device_that_it_strikes() -> None:
+    fired = fault(3.0, "fired", "slow-operation", operation=1, excuses={"5": 1.0}, built_in=True)
+    assert named(73, fired, begun(3.0), finished(9.0), later(90.0)) == [(1, None)]
+    told = fault(3.0, "fired", "slow-operation", operation=1, excuses={"5": 1.0}, built_in=True, device="a")
+    assert named(73, told, begun(3.0), finished(9.0), later(90.0)) == []
 
 
 def test_a_fault_on_writes_is_followed_by_its_write() -> None:

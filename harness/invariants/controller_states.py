@@ -45,9 +45,9 @@ class ControllerStates(Invariant[ObservedState]):
     """The law judges what controllers write of pods, ten seconds after the pods have changed. Endpoints and
     EndpointSlices of a service name the pods that it selects, and which of them are ready (``reconcile`` of
     k8s.io/endpointslice). ReplicaSets and StatefulSets count their pods and their ready pods. A ReplicaSet has as many
-    pods as its ``replicas``, unless its condition ``ReplicaFailure`` gives a reason. A Deployment counts the pods of its ReplicaSets. A Job counts its active
-    pods. Each has seen its own last change (``observedGeneration``). The law does not judge clusters of which a
-    component is down or has just come back."""
+    pods as its ``replicas``, unless its condition ``ReplicaFailure`` gives a reason. A Deployment counts the pods of
+    its ReplicaSets. A Job counts its active pods. Each has seen its own last change (``observedGeneration``). The law
+    does not judge clusters of which a component is down or has just come back."""
 
     number = 106
     name = "what controllers write of pods is what those pods are"

@@ -44,11 +44,11 @@ class _Awaited(Struct):
 
 class LayerTimes(Invariant[ObservedState]):
     """A device that its chassis attaches to a running host comes up there (contract host.md section 1). Its link
-    trains, the kernel enumerates it, and its driver takes it. NVML then sees a GPU. Each layer comes up in the time that the
-    latency profile of its host gives it. The law does not judge a layer that a fault keeps or slows, or from which an
-    operator took the driver. Without hot-plug interrupts (``pciehp: false``), the kernel enumerates nothing by itself.
-    A fault may hide a GPU from NVML (``nvml-unknown-error``). NVML knows the GPU again when the time of the fault has
-    passed."""
+    trains, the kernel enumerates it, and its driver takes it. NVML then sees a GPU. Each layer comes up in the time
+    that the latency profile of its host gives it. The law does not judge a layer that a fault keeps or slows, or from
+    which an operator took the driver. Without hot-plug interrupts (``pciehp: false``), the kernel enumerates nothing by
+    itself. A fault may hide a GPU from NVML (``nvml-unknown-error``). NVML knows the GPU again when the time of the
+    fault has passed."""
 
     number = 102
     name = "the layers of a device come up in the time that its host takes"

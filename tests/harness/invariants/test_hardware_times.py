@@ -267,6 +267,14 @@ def test_a_host_sees_that_another_editor_takes_its_device(after: str, before: st
     assert not named(96, there, edited, host(3.0, "lost"), later(9.0))
 
 
+def test_a_fault_that_keeps_the_link_from_training_comes_in_the_place_of_its_line() -> None:
+    struck = fault(3.0, "fired", "layer-slow", HOST, gpuid="0-a")
+    assert named(96, table(), chassis(3.0, "attached"), later(9.0)) == [(3, None)]
+    assert named(96, table(), chassis(3.0, "attached"), struck, later(9.0)) == []
+    other = fault(3.0, "fired", "layer-slow", HOST, gpuid="0-b")
+    assert named(96, table(), chassis(3.0, "attached"), other, later(9.0)) == [(3, None)]
+
+
 def test_a_fault_that_may_break_a_law_names_the_device_that_it_strikes() -> None:
     fired = fault(3.0, "fired", "slow-operation", operation=1, excuses={"5": 1.0}, built_in=True)
     assert named(73, fired, begun(3.0), finished(9.0), later(90.0)) == [(1, None)]

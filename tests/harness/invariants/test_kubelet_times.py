@@ -188,3 +188,16 @@ def test_a_node_is_called_rebooted_when_its_machine_was_switched_on_and_only_the
     assert named(76, on, rebooted, ready) == []
     assert named(76, on, ready) == [(1, None)]
     assert named(76, rebooted, lag_s=2.0) == []
+
+
+READY = condition(3.0, "Ready", "True")
+
+
+@pytest.mark.parametrize("grace_s", [0, 5])
+def test_what_still_runs_is_killed_with_an_event_also_where_its_pod_was_deleted_by_force(grace_s: int) -> None:
+    told = event(1.5, "Pulled"), event(1.8, "Created"), STARTED, event(2.0, "Started"), READY
+    begun = HELLO, CREATED, BOUND, *told, api(20.0, "deleting", grace_s=grace_s, finalizers=[])
+    gone = (api(20.0, "deleted"),) if grace_s == 0 else ()
+    assert named(18, *begun, *gone, event(20.5, "Killing"), ENDED) == []
+    assert named(18, *begun, *gone, ENDED) == [(len(begun) + len(gone), None)]
+    assert named(18, *begun, *gone, component(20.2, "killed"), component(20.8, "started"), ENDED) == []

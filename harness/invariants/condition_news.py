@@ -15,6 +15,7 @@ class ConditionNews(Invariant[ObservedState]):
 
     number = 107
     name = "a condition has one state at a time, and what is written of it is news"
+    ours_alone = True
     events = frozenset({("api", "condition"), ("api", "created"), ("api", "deleted")})
 
     def __init__(self) -> None:

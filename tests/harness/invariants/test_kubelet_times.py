@@ -86,7 +86,7 @@ SEEN = (HELLO, CREATED, BOUND, STARTED)
 @pytest.mark.parametrize("answer", [event(20.1, "Killing"), ENDED, api(20.1, "deleted")])
 def test_a_kubelet_stops_what_is_deleted(answer: Said) -> None:
     assert named(103, *SEEN, DELETING, LATER) == [(4, 5)]
-    gone = api(21.5, "deleted")
+    gone = api(40.0 if answer[3] == "event" else 21.5, "deleted")
     assert named(103, *SEEN, DELETING, answer, gone, LATER) == []
 
 
@@ -139,6 +139,13 @@ def test_a_claim_that_another_pod_uses_stays_prepared() -> None:
     assert named(104, RESERVED, PREPARED, elsewhere) == []
 
 
+def test_a_pod_of_the_name_of_one_that_was_ended_may_use_its_claim() -> None:
+    both = (*RESERVED[:4], {**RESERVED[4], "pods": ["p", "q"]})
+    again = api(25.0, "created", "pod/default/q", scheduler="default-scheduler", node="", phase="Pending", requests={})
+    other = kubelet(20.0, "pod-ended", pod="default/q", uid="v")
+    assert named(104, both, PREPARED, other, again, ENDED) == []
+
+
 MISSING = "prepare dynamic resources: DRA driver toy.dev is not registered"
 
 
@@ -149,6 +156,7 @@ MISSING = "prepare dynamic resources: DRA driver toy.dev is not registered"
         ((component(1.0, "killed", "driver/h"), component(15.0, "started", "driver/h")), False),
         ((component(1.0, "killed", "driver/h"),), False),
         ((component(5.0, "started", "driver/other"),), False),
+        ((component(1.0, "killed", "other/x"), component(5.0, "started", "driver/h")), False),
         ((), False),
     ],
 )

@@ -111,6 +111,28 @@ def test_spread_is_not_judged_where_a_pod_has_just_gone() -> None:
     assert bound(*uneven, said=(gone,)) == []
 
 
+def test_one_that_a_term_does_not_select_may_be_there() -> None:
+    [term] = APART["requiredDuringSchedulingIgnoredDuringExecution"]
+    term = {**term, "labelSelector": {"matchLabels": {"app": "other"}}}
+    free = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert bound(pod("p"), pod("q", affinity=free)) == []
+
+
+def test_a_port_at_one_address_clashes_with_the_same_at_all_of_them() -> None:
+    def at(address: str) -> Obj:
+        return {"ports": [{"containerPort": 80, "hostPort": 80, "hostIP": address}]}
+
+    assert bound(pod("p", container=at("10.0.0.1")), pod("q", container=PORT)) != []
+    assert bound(pod("p", container=at("10.0.0.1")), pod("q", container=at("10.0.0.2"))) == []
+
+
+def test_who_names_the_node_himself_is_not_judged() -> None:
+    law, made = SpecPlacements(), pod("p", nodeSelector={"host": "b1"})
+    law.on_line(line(1, 5.0, "created", "pod/default/p", uid="p", node="a1", scheduler=DEFAULT), STATE)
+    law.on_line(line(2, 5.0, "bound", "pod/default/p", uid="p", node="a1"), STATE)
+    assert list(law.on_objects(5.0, ClusterObjects({"a1": node("a1")}, {"default/p": made}, 5.0), STATE)) == []
+
+
 def test_a_term_with_a_namespace_selector_is_not_judged() -> None:
     [term] = APART["requiredDuringSchedulingIgnoredDuringExecution"]
     term = {**term, "namespaceSelector": {}}

@@ -73,12 +73,12 @@ class SpecPlacements(Invariant[ObservedState]):
         elif line.actor.startswith("node/"):
             self._changed_s[line.actor.partition("/")[2]] = line.t
         elif line.actor.startswith("pod/"):
-            self._pod(line, str(line.fields["uid"]), state)
+            self._pod(line, str(line.fields.get("uid")), state)
         return iter(())
 
     def _pod(self, line: Line, uid: str, state: ObservedState) -> None:
         if line.event == "created":
-            if not line.fields["node"] and line.fields["scheduler"] in state.systems.schedulers:
+            if not line.fields.get("node") and line.fields.get("scheduler") in state.systems.schedulers:
                 self._waiting.add(uid)
         elif line.event == "bound":
             self._bound[uid] = line.number
@@ -90,7 +90,7 @@ class SpecPlacements(Invariant[ObservedState]):
             self._bound.pop(uid, None)
             self._fresh.pop(uid, None)
             self._changed_s[""] = line.t
-        elif line.fields["phase"] in ("Succeeded", "Failed"):
+        elif line.fields.get("phase") in ("Succeeded", "Failed"):
             self._changed_s[""] = line.t
 
     def on_objects(self, t: float, objects: ClusterObjects, state: ObservedState) -> Iterator[Breach]:

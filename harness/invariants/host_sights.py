@@ -26,8 +26,8 @@ class HostSights(Invariant[ObservedState]):
     """A running host sees that a device is attached or detached, or that its link goes down. Its line about this comes
     in the same moment, because it gets a hot-plug interrupt (contract host.md). The breach names the line that came in
     its place. A host shows the devices that it has from the start (its line ``table``) before its node is there. These
-    are its built-in devices, and the devices that its chassis have on its ports. A fault on a layer of the host may
-    come in the place of that line. The law does not judge a chassis whose events a fault holds back."""
+    are its built-in devices, and the devices that its chassis have on its ports. The line of a fault on a layer of the
+    host counts as the host's line. The law does not judge a chassis whose events a fault holds back."""
 
     number = 96
     name = "a host sees what its chassis does to its devices"

@@ -17,6 +17,11 @@ class Latency(Protocol):
     """A distribution of durations."""
 
     @property
+    def shortest_s(self) -> float:
+        """No draw is shorter."""
+        ...
+
+    @property
     def longest_s(self) -> float:
         """No draw is longer."""
         ...
@@ -30,6 +35,11 @@ class Fixed(Struct, frozen=True):
     """A duration that is the same every time."""
 
     seconds: float
+
+    @property
+    def shortest_s(self) -> float:
+        """No draw is shorter."""
+        return self.seconds
 
     @property
     def longest_s(self) -> float:
@@ -46,6 +56,11 @@ class Uniform(Struct, frozen=True):
 
     low: float
     high: float
+
+    @property
+    def shortest_s(self) -> float:
+        """No draw is shorter."""
+        return self.low
 
     @property
     def longest_s(self) -> float:
@@ -66,6 +81,11 @@ class Normal(Struct, frozen=True):
     max: float
 
     @property
+    def shortest_s(self) -> float:
+        """No draw is shorter."""
+        return self.min
+
+    @property
     def longest_s(self) -> float:
         """No draw is longer."""
         return self.max
@@ -82,6 +102,11 @@ class Gamma(Struct, frozen=True):
     shape: float
     scale: float
     max: float
+
+    @property
+    def shortest_s(self) -> float:
+        """No draw is shorter."""
+        return min(self.shift, self.max)
 
     @property
     def longest_s(self) -> float:

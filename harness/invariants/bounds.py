@@ -8,6 +8,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+_OF_RUNS = ("systems", "spans", "built_in")
+"""What no scenario gives by itself."""
+
 
 class Bounds(Struct, frozen=True):
     """All in seconds of the journal; None switches an invariant's clock off.
@@ -23,6 +26,9 @@ class Bounds(Struct, frozen=True):
     ``terminating_s``: how long a deleted pod may be there beyond its grace, while its node is there to end it (14).
     ``offered_s``: how long a node may offer a device that its plugin calls unhealthy (16): two ticks of its status.
     ``systems``: those of the systems' own laws, by name.
+    ``spans``: chassis/NAME or host/NAME, and what it does there (``attach``, ``driver``) -> the least and the most that
+    this takes by its latency profile; empty where nobody knows the hardware (101, 102).
+    ``built_in``: host/NAME -> the GPUIDs of the devices that are in the server itself (96).
     """
 
     unattached_s: float | None = 300.0
@@ -33,6 +39,8 @@ class Bounds(Struct, frozen=True):
     terminating_s: float | None = 60.0
     offered_s: float | None = 25.0
     systems: Mapping[str, float | None] = field(default_factory=dict)
+    spans: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    built_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -69,4 +77,4 @@ class Bounds(Struct, frozen=True):
 @cache
 def _names(of: type[Bounds]) -> tuple[str, ...]:
     """Asked for each line of each run."""
-    return tuple(name for name in of.__struct_fields__ if name != "systems")  # ``fields`` costs a millisecond
+    return tuple(name for name in of.__struct_fields__ if name not in _OF_RUNS)  # ``fields`` costs a millisecond

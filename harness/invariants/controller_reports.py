@@ -45,6 +45,7 @@ class ControllerReports(Invariant[ObservedState]):
     ours_alone = True
     events = frozenset(
         {("api", event) for event in ("created", "bound", "phase", "condition", "deleting", "deleted", "event")}
+        | {("api", "annotations")}
         | {("step", "begun"), ("component", "killed"), ("component", "crashed")}
     )
 
@@ -100,7 +101,7 @@ class ControllerReports(Invariant[ObservedState]):
                 yield from self._judge(line)
         elif line.layer == "component":
             self._unreported.clear()  # one that has died says nothing
-        elif line.actor.startswith("pod/"):
+        elif line.actor.startswith("pod/") and line.event != "annotations":
             self._note(line)
             if line.event == "deleted":
                 self._retries.gone(line.actor)
@@ -167,8 +168,8 @@ class ControllerReports(Invariant[ObservedState]):
             what = f"{owner} says {line.fields['message']!r}, and {pod} was not {events[0]} then"
             yield Breach((pod, str(line.number)), what, line, after=done)
         elif line.fields["reason"] == "SuccessfulDelete" and made is not None and made[0] == owner:
-            others = (each for each, (whose, _) in self._made.items() if whose == owner and each != pod)
-            yield from self._first_to_go.deleted(owner, pod, others, done)
+            owners = {each: whose for each, (whose, _) in self._made.items()}
+            yield from self._first_to_go.deleted(owner, pod, owners, done)
             ordered = self._ordered is not None and self._ordered.number > made[1].number
             if done.t - made[1].t <= MOMENTS_S and not ordered:
                 what = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach
@@ -23,8 +23,9 @@ class Doubts:
         if self._held:
             self._held = [held for held in self._held if (held[0].actor, held[0].t) != (by.actor, by.t)]
 
-    def settled(self, t: float) -> Iterator[Breach]:
-        """Yield those that nothing has explained in their moment, before ``t``; they are held no more."""
-        if self._held:
-            held, self._held = self._held, [each for each in self._held if each[0].t >= t]
-            yield from (breach for line, breach in held if line.t < t)
+    def settled(self, t: float) -> Sequence[Breach]:
+        """Return those that nothing has explained in their moment, before ``t``; they are held no more."""
+        if not self._held:
+            return ()
+        held, self._held = self._held, [each for each in self._held if each[0].t >= t]
+        return [breach for line, breach in held if line.t < t]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -24,6 +25,11 @@ _WITHOUT_EFFECT = {"dropped-connection": "after", "timeout": "after", "http-erro
 """Kind -> whether the change takes effect before it strikes (``after``) or not at all, where its spec is silent."""
 
 
+_WHEN = {**_WITHOUT_EFFECT, "layout-half-done": "after"}
+_UNDOING = ("half-applied-attach", "management-reboot")
+_READ = "read"
+
+
 class _Operation(Struct):
     """One that is under way: the faults that fired on it, and those that had to and did not."""
 
@@ -43,6 +49,8 @@ class _Box(Struct):
     """Device -> the fault on its last operation that names its UUID, and when that was finished."""
     held: int = 0
     """Changes that some fault holds back and that are still to be written."""
+    awaited: list[Line] = field(default_factory=list)
+    """What fired in this moment on writes that are still to begin."""
 
 
 class FaultStrikes(Invariant[ObservedState]):
@@ -50,8 +58,9 @@ class FaultStrikes(Invariant[ObservedState]):
     neither spent nor ended, affects each attach or detach that its spec admits. It first lets pass as many operations
     as it skips. Its line ``fired`` comes before the operation begins, and is never about another one. A fault that
     holds back a change of the table fires before that change. An answer states what happened. Only faults cause
-    ``dropped``, ``error`` and lies, and the fault shows it (contract chassis.md section 6). A fault that names the UUID
-    of what is attached gives the device that UUID."""
+    ``dropped``, ``error`` and lies, and the fault shows it (contract chassis.md section 6). Only a fault leaves an
+    operation without effect that nobody refused. A fault that names the UUID of what is attached gives the device that
+    UUID."""
 
     number = 73
     name = "a fault strikes what it was declared for, and an answer is wrong by a fault alone"
@@ -66,12 +75,22 @@ class FaultStrikes(Invariant[ObservedState]):
     def __init__(self) -> None:
         self._faults = DeclaredFaults()
         self._boxes: dict[str, _Box] = {}
+        self._struck_s = math.inf
+        """When faults fired on writes that are still to begin."""
         self._doubts = Doubts()
         """Wrong answers of this moment: a chassis that is killed drops what it was at, and says so just before."""
 
-    def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
-        """Judge the wrong answers of chassis that lived on."""
-        return self._doubts.settled(t)
+    def on_time(self, t: float, state: ObservedState) -> Iterable[Breach]:
+        """Judge the wrong answers of chassis that lived on, and faults that struck no write."""
+        return self._doubts.settled(t) if t <= self._struck_s else [*self._doubts.settled(t), *self._misses()]
+
+    def _misses(self) -> Iterator[Breach]:
+        self._struck_s = math.inf
+        for actor, box in self._boxes.items():
+            for line in box.awaited if not self._faults.is_mute(actor) else ():
+                what = f"fault {line.fields['fault']} ({line.fields['kind']}) of {actor} fires on what is no write"
+                yield Breach((actor, str(line.number), "read"), what, line)
+            box.awaited.clear()
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge an operation as it begins, and its answer."""
@@ -82,10 +101,8 @@ class FaultStrikes(Invariant[ObservedState]):
                 self._boxes.pop(line.actor, None)
             return
         if line.layer == "fault":
-            number = line.fields.get("operation")
-            self._box(line.actor).held += line.event == "fired" and line.fields["kind"] == HELD_BACK
-            if line.event == "fired" and number is not None:
-                self._box(line.actor).fired.setdefault(number, []).append((line, self._faults.of(line)))
+            if line.event == "fired":
+                self._fire(self._box(line.actor), line)
             self._faults.take(line)
             return
         box = self._box(line.actor)
@@ -102,12 +119,25 @@ class FaultStrikes(Invariant[ObservedState]):
             for operation in box.under_way.values():
                 operation.interrupted = True
 
+    def _fire(self, box: _Box, line: Line) -> None:
+        number, known = line.fields.get("operation"), self._faults.of(line)
+        box.held += line.fields["kind"] == HELD_BACK
+        if number is None:
+            return
+        box.fired.setdefault(number, []).append((line, known))
+        if not _strikes_reads(line, known):
+            box.awaited.append(line)
+            self._struck_s = line.t
+
     def _box(self, actor: str) -> _Box:
         return self._boxes.setdefault(actor, _Box())
 
     def _begin(self, box: _Box, line: Line) -> Iterator[Breach]:
         kind = _BEGUN[line.event]
         fired = box.fired.pop(line.fields["operation"], [])
+        if box.awaited:
+            number = line.fields["operation"]
+            box.awaited = [each for each in box.awaited if each.fields["operation"] != number]
         owed = []
         for fault in self._faults.at(line.actor).values():
             if not _admits(fault, kind, line) or any(each is fault for _, each in fired):
@@ -120,16 +150,7 @@ class FaultStrikes(Invariant[ObservedState]):
                 owed.append(fault)
         box.under_way[line.fields["operation"]] = _Operation(line, fired, owed)
         for one, known in fired:
-            if known is None:
-                continue
-            what = f"fault {one.fields['fault']} ({known.kind}) fires on an {kind} of {line.fields['device']}"
-            if not _admits(known, kind, line):
-                yield Breach(
-                    (line.actor, str(one.number)), f"{what}, which its spec leaves out", one, after=known.added
-                )
-            elif _is_counted(known) and known.passed < known.skip:
-                what = f"{what}, and it was to let {known.skip} pass first"
-                yield Breach((line.actor, str(one.number)), what, one, after=known.added)
+            yield from _struck(one, known, kind, line)
 
     def _finish(self, box: _Box, line: Line) -> Iterator[Breach]:
         operation = box.under_way.pop(line.fields["operation"], None)
@@ -164,6 +185,20 @@ class FaultStrikes(Invariant[ObservedState]):
         return not self._faults.known.get(actor) or bool(self._faults.at(actor))
 
 
+def _struck(one: Line, known: DeclaredFault | None, kind: str, line: Line) -> Iterator[Breach]:
+    """Yield what is wrong with a fault that has fired on the operation that begins."""
+    what = f"fault {one.fields['fault']} ({one.fields['kind']}) fires on an {kind} of {line.fields['device']}"
+    if one.fields["excuses"] and not one.fields.get("device"):
+        yield Breach((line.actor, str(one.number), "device"), f"{what}, and names no device", one)
+    if known is None:
+        return
+    if not _admits(known, kind, line):
+        yield Breach((line.actor, str(one.number)), f"{what}, which its spec leaves out", one, after=known.added)
+    elif _is_counted(known) and known.passed < known.skip:
+        what = f"{what}, and it was to let {known.skip} pass first"
+        yield Breach((line.actor, str(one.number)), what, one, after=known.added)
+
+
 def _renamed(box: _Box, line: Line) -> Iterator[Breach]:
     """Yield a device whose UUID a fault sets has the one that the fault names."""
     fault, finished_s = box.renamed.pop(line.fields["device"], (None, 0.0))
@@ -179,6 +214,12 @@ def _admits(fault: DeclaredFault, kind: str, line: Line) -> bool:
     return fault.spec.get("operation") in (None, kind) and fault.is_about(line)
 
 
+def _strikes_reads(line: Line, known: DeclaredFault | None) -> bool:
+    """Return whether such a fault may strike a read, of which there is no line."""
+    wanted = None if known is None else known.spec.get("operation")
+    return wanted == _READ or (wanted is None and _READ in ON_OPERATIONS.get(line.fields["kind"], (_READ,)))
+
+
 def _is_counted(fault: DeclaredFault) -> bool:
     """Return whether the journal shows all that it lets pass: reads have no lines. A lie that is none is not told."""
     reads = "read" in ON_OPERATIONS.get(fault.kind, ()) and fault.spec.get("operation") is None
@@ -186,11 +227,22 @@ def _is_counted(fault: DeclaredFault) -> bool:
 
 
 def _answered(line: Line, fired: Sequence[tuple[Line, DeclaredFault | None]]) -> str:
-    """Return what is wrong with an answer in which no fault has a hand."""
+    """Return what is wrong with an answer in which no fault has a hand, or with an operation that nobody refused and
+    that took no effect, which no fault explains."""
     answer, truth = line.fields["answer"], line.fields["truth"]
-    if fired or answer == str(truth).lower():
-        return ""
-    return f"is answered {answer!r}, truly {str(truth).lower()}, and no fault has struck it"
+    if not fired and answer != str(truth).lower():
+        return f"is answered {answer!r}, truly {str(truth).lower()}, and no fault has struck it"
+    if not truth and not line.fields["reason"] and not any(_may_undo(one, known) for one, known in fired):
+        return "is refused for no reason, has no effect, and no fault has kept it from that"
+    return ""
+
+
+def _may_undo(fired: Line, known: DeclaredFault | None) -> bool:
+    """Return whether a fault leaves an operation without effect; one that a chassis has by nature may."""
+    kind = fired.fields["kind"]
+    if kind in _UNDOING or known is None:
+        return True
+    return kind in _WHEN and known.spec.get("when", _WHEN[kind]) == "before"
 
 
 def _shown(line: Line, operation: _Operation) -> str:

@@ -11,7 +11,7 @@ from mews.harness.invariants.invariant import ObservedState
 from mews.harness.journal import Line
 from mews.kube.system.invariant import Breach, Invariant
 
-_SEEN = {"attached": "host", "detached": "old_host", "link-down": "host"}
+_SEEN = {"attached": "host", "detached": "old_host", "link-down": "host", "edited": "old_host"}
 """What a chassis does to a device -> the field that names the host that sees it."""
 
 
@@ -25,8 +25,9 @@ class _Owed(Struct):
 class HostSights(Invariant[ObservedState]):
     """A running host sees that a device is attached or detached, or that its link goes down. Its line about this comes
     in the same moment, because it gets a hot-plug interrupt (contract host.md). The breach names the line that came in
-    its place. A host shows the devices that it has from the start (its line ``table``) before its node is there. The
-    law does not judge a chassis whose events a fault holds back."""
+    its place. A host shows the devices that it has from the start (its line ``table``) before its node is there. These
+    are its built-in devices, and the devices that its chassis have on its ports. The line of a fault on a layer of the
+    host counts as the host's line. The law does not judge a chassis whose events a fault holds back."""
 
     number = 96
     name = "a host sees what its chassis does to its devices"
@@ -49,6 +50,8 @@ class HostSights(Invariant[ObservedState]):
             self._chassis(line, state)
         elif line.layer == "host":
             self._note_power(line.actor.partition("/")[2], line)
+            if line.event == "table":
+                found = (*found, *self._shown(line, state))
         elif line.layer == "fault" and line.fields["kind"] == HELD_BACK:
             self._held_back.add(line.actor)
         elif line.event == "created" and line.actor.startswith("node/"):
@@ -62,11 +65,22 @@ class HostSights(Invariant[ObservedState]):
         if any(device.host == host for device in state.world.devices.values()):
             yield Breach((host, "table"), f"node {host} is there, and its host has shown no table of its devices", line)
 
+    def _shown(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        """Compare what a host has from the start with what it is to have, where that is known."""
+        own = state.bounds.built_in.get(line.actor)
+        if own is None or state.bounds.lag_s or self._held_back:
+            return
+        host = line.actor.partition("/")[2]
+        there = {*own, *(each.gpuid for each in state.world.devices.values() if each.host == host and each.link)}
+        for gpuid in sorted(there ^ line.fields["devices"].keys()):
+            what = f"shows {gpuid}, which it does not have" if gpuid not in there else f"does not show {gpuid}"
+            yield Breach((host, gpuid, "shown", str(line.number)), f"host {host} {what}", line, gpuid)
+
     def _follow(self, line: Line) -> Iterable[Breach]:
         for owed in self._owed.values():
             owed.follower = owed.follower or line
         if all(line.t == owed.act.t for owed in self._owed.values()):
-            if line.layer == "host":
+            if line.layer == "host" or (line.layer == "fault" and line.actor.startswith("host/")):
                 self._owed.pop((line.actor.partition("/")[2], line.fields.get("gpuid", "")), None)
             return ()
         return list(self._missing())
@@ -99,6 +113,8 @@ class HostSights(Invariant[ObservedState]):
             return
         host = line.fields.get(_SEEN.get(line.event, ""))
         if not host or host in self._off or state.bounds.lag_s or line.actor in self._held_back:
+            return
+        if line.event == "edited" and line.fields.get("host") == host:
             return
         known = state.world.seen.get(host)
         seen = known.get(line.fields["gpuid"]) if known is not None else None

@@ -11,8 +11,11 @@ from typing import Any
 from mews.harness.invariants.agreement import Agreement
 from mews.harness.invariants.allocations import Allocations
 from mews.harness.invariants.bounds import Bounds
+from mews.harness.invariants.condition_news import ConditionNews
 from mews.harness.invariants.controller_reports import ControllerReports
+from mews.harness.invariants.controller_states import ControllerStates
 from mews.harness.invariants.departures import Departures
+from mews.harness.invariants.drained import Drained
 from mews.harness.invariants.fault_counts import FaultCounts
 from mews.harness.invariants.fault_effects import FaultEffects
 from mews.harness.invariants.fault_strikes import FaultStrikes
@@ -21,17 +24,22 @@ from mews.harness.invariants.host_layers import HostLayers
 from mews.harness.invariants.host_sights import HostSights
 from mews.harness.invariants.in_use import InUse
 from mews.harness.invariants.invariant import JudgedSystems, ObservedState
+from mews.harness.invariants.kubelet_pace import KubeletPace
 from mews.harness.invariants.kubelet_reports import KubeletReports
 from mews.harness.invariants.kubelet_spans import KubeletSpans
 from mews.harness.invariants.layer_strikes import LayerStrikes
+from mews.harness.invariants.layer_times import LayerTimes
 from mews.harness.invariants.node_taints import NodeTaints
 from mews.harness.invariants.observed_hardware import ObservedHardware
 from mews.harness.invariants.offered import Offered
+from mews.harness.invariants.operation_times import OperationTimes
 from mews.harness.invariants.orderly import Orderly
 from mews.harness.invariants.own_failures import OwnFailures
 from mews.harness.invariants.placements import Placements
 from mews.harness.invariants.pod_conditions import PodConditions
 from mews.harness.invariants.pod_lives import PodLives
+from mews.harness.invariants.preemptions import Preemptions
+from mews.harness.invariants.prepared_claims import PreparedClaims
 from mews.harness.invariants.prompted import Prompted
 from mews.harness.invariants.queued import Queued
 from mews.harness.invariants.reported import Reports
@@ -42,6 +50,7 @@ from mews.harness.invariants.silent_nodes import SilentNodes
 from mews.harness.invariants.single_claim import SingleClaim
 from mews.harness.invariants.single_holder import SingleHolder
 from mews.harness.invariants.single_port import SinglePort
+from mews.harness.invariants.spec_placements import SpecPlacements
 from mews.harness.invariants.stranded import Stranded
 from mews.harness.invariants.terminations import Terminations
 from mews.harness.invariants.unattached import Unattached
@@ -86,6 +95,15 @@ LAWS: dict[int, Callable[[], Invariant[ObservedState]]] = {
     76: Reports,
     89: Prompted,
     96: HostSights,
+    101: OperationTimes,
+    102: LayerTimes,
+    103: KubeletPace,
+    104: PreparedClaims,
+    105: SpecPlacements,
+    106: ControllerStates,
+    107: ConditionNews,
+    108: Preemptions,
+    109: Drained,
 }
 """The harness's own invariants that every line is put before. 7 looks at watches, 8 and 19 at objects; 75 is the
 oracle's, as a judge alone may be fed lines with no more fields than its laws look at. A system's have other numbers."""

@@ -138,11 +138,12 @@ class KubeletReports(Invariant[ObservedState]):
             (self._ready.add if line.fields["status"] == "True" else self._ready.discard)(uid)
             if line.fields["reason"] in _BY_ITSELF:
                 self._doomed.pop(uid, None)
-        elif line.event == "deleting" and uid in self._ready and line.fields["grace_s"] > 0:
+        elif line.event == "deleting" and uid in self._ready:
             self._doomed[uid] = line
         elif line.event == "deleted":
             self._ready.discard(uid)
-            self._doomed.pop(uid, None)
+            if uid in self._doomed and self._doomed[uid].fields["grace_s"] > 0:
+                del self._doomed[uid]  # of one that is deleted by force the kubelet kills what still runs
             self._forget(uid)
 
     def _ended(self, node: _Node, line: Line, state: ObservedState) -> Iterator[Breach]:

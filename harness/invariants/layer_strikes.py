@@ -50,11 +50,15 @@ class LayerStrikes(Invariant[ObservedState]):
     def on_time(self, t: float, state: ObservedState) -> Iterator[Breach]:
         """Judge what came up by itself, and what did not."""
         yield from self._doubts.settled(t)
-        for key, cleared in [each for each in self._freed.items() if t > each[1].t]:
-            del self._freed[key]
-            if not state.bounds.lag_s:
-                what = f"{key[1]} stays stuck on {key[0]}, and nothing keeps it any more"
-                yield Breach((*key, str(cleared.number)), what, cleared, due_after=cleared)
+        for key in [key for key, cleared in self._freed.items() if t > cleared.t]:
+            yield from self._stays(key, t, state)
+
+    def _stays(self, key: Key, t: float, state: ObservedState) -> Iterator[Breach]:
+        """Yield a device that did not come up in the moment in which it was freed, whenever it does."""
+        cleared = self._freed.pop(key, None)
+        if cleared is not None and t > cleared.t and not state.bounds.lag_s:
+            what = f"{key[1]} stays stuck on {key[0]}, and nothing keeps it any more"
+            yield Breach((*key, str(cleared.number)), what, cleared, due_after=cleared)
 
     # Complex: one branch for each kind of line, and it runs for every line.
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:  # noqa: C901
@@ -80,7 +84,7 @@ class LayerStrikes(Invariant[ObservedState]):
         if line.event == "stuck" and not is_struck:
             what = f"{key[1]} is stuck at {line.fields['arrow']} on {line.actor}, and no fault has struck it"
             yield Breach((*key, str(line.number)), what, line, after=before)
-        self._freed.pop(key, None)
+        yield from self._stays(key, line.t, state)
         if line.event == "stuck":
             self._stuck[key] = line
         else:

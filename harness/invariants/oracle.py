@@ -22,7 +22,17 @@ from mews.harness.ports.cluster import Cluster
 from mews.harness.watch_feed import Feed, WatchRecord
 from mews.kube.api.errors import ApiError, UnavailableError
 from mews.kube.api.objects import Object, key_of
-from mews.kube.api.resources import NODES, PODS
+from mews.kube.api.resources import (
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    SERVICES,
+    STATEFUL_SETS,
+)
 from mews.kube.deviceplugin.port import PluginError, PodDevices
 from mews.kube.system.invariant import Breach, ClusterObjects
 
@@ -30,6 +40,8 @@ WIRE_LAG_S = 2.0
 """The least lag that is allowed to hardware events in wall-clock time."""
 
 _LOOK_EVERY_S = 0.25
+_CONTROLLED = (SERVICES, ENDPOINT_SLICES, ENDPOINTS, REPLICA_SETS, STATEFUL_SETS, DEPLOYMENTS, JOBS)
+"""Kinds besides nodes and pods at which laws of controllers look."""
 
 
 def _on_a_busy_machine(bounds: Bounds) -> float | None:
@@ -67,6 +79,7 @@ class Oracle:
         self._feeds = {
             resource: Feed(cluster.kube, resource, self._on_sight, objects=remember()) for resource in (NODES, PODS)
         }
+        self._others = [Feed(cluster.kube, resource, lambda _: None) for resource in _CONTROLLED if ours]
         self._looks_every_s = looks_every_s
         self._looked_s = -math.inf
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,8 +104,9 @@ class Oracle:
         """Take in what the journal already says, then judge every line and watch event as it comes."""
         self.read()
         self._stop = self._journal.listen(self._on_line)
-        self._tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
-        for feed in self._feeds.values():
+        feeds = [*self._feeds.values(), *self._others]
+        self._tasks = [asyncio.create_task(feed.run()) for feed in feeds]
+        for feed in feeds:
             await feed.synced()
 
     def _on_line(self, line: Line) -> None:
@@ -142,7 +156,8 @@ class Oracle:
             return
         self._looked_s = elapsed_s
         nodes, pods = self._feeds[NODES].objects, self._feeds[PODS].objects
-        self._judge.on_objects(elapsed_s, ClusterObjects(nodes, pods, self._cluster.clock.now()))
+        others = {feed.resource.plural: feed.objects for feed in self._others}
+        self._judge.on_objects(elapsed_s, ClusterObjects(nodes, pods, self._cluster.clock.now(), others))
 
     async def _settled(self, look: Callable[[], Awaitable[list[Breach]]]) -> list[Breach]:
         """Return what a look finds, after everything that lags had its moment to follow."""

@@ -10,12 +10,16 @@ from msgspec import Struct, field
 from mews.harness.invariants.invariant import ObservedState
 from mews.harness.invariants.node_presence import PRESENCE_EVENTS, NodePresence
 from mews.harness.journal import Line
+from mews.kube.emulated.kubelet.timings import MEASURED
 from mews.kube.system.invariant import Breach, Invariant
 
 _OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """Phase -> why a kubelet calls such a pod not ready (status/generate.go)."""
 SHOWN_S = 10.0
 """Within which a kubelet shows what it did: its sync loop, and a write that is tried again."""
+RELISTED_S = MEASURED.relist_s + 0.8
+"""Within which it sees by itself that a container runs (PLEG), and shows it where no write is tried again. One that has
+ended by then is never shown to run."""
 
 _SCHEDULED, _INITIALIZED, _CONTAINERS, _READY = "PodScheduled", "Initialized", "ContainersReady", "Ready"
 _TERMINAL = ("Succeeded", "Failed")
@@ -88,7 +92,11 @@ class PodConditions(Invariant[ObservedState]):
                 yield from self._compare()
             self._changed.clear()
             self._moment_s = line.t
+            if self._owing and line.t > self._next_s:
+                yield from self.on_time(line.t, state)  # what is shown now is shown too late
         if line.layer == "api" and line.actor.startswith("pod/"):
+            if self._owing and line.event == "phase" and line.fields["phase"] == "Running":
+                yield from self._shown_late(line, state)
             self._pod(line)
         elif line.layer == "kubelet":
             self._kubelet(line)
@@ -104,7 +112,7 @@ class PodConditions(Invariant[ObservedState]):
         for uid in sorted(self._owing):
             pod = self._pods[uid]
             for what, line in pod.owed.items():
-                due_s = max(line.t, self._nodes.back_s(pod.node)) + bound_s
+                due_s = state.clock_from(self.number, max(line.t, self._nodes.back_s(pod.node))) + bound_s
                 if self._nodes.is_away(pod.node) or pod.leaving is not None:
                     continue
                 if t <= due_s:
@@ -112,6 +120,16 @@ class PodConditions(Invariant[ObservedState]):
                 else:
                     text = f"{pod.name} is not {what} {t - line.t:.1f} s after {line.event}"
                     yield Breach((uid, what), text, line, due_s=line.t)
+
+    def _shown_late(self, line: Line, state: ObservedState) -> Iterator[Breach]:
+        pod = self._pods.get(str(line.fields.get("uid")))
+        started = pod.owed.get("Running") if pod is not None else None
+        if pod is None or started is None or state.bounds.lag_s or self._nodes.is_away(pod.node):
+            return
+        since_s = state.clock_from(self.number, max(started.t, self._nodes.back_s(pod.node)))
+        if line.t > since_s + RELISTED_S:
+            what = f"{pod.name} is shown as Running {line.t - started.t:.1f} s after {started.event}"
+            yield Breach((str(line.fields["uid"]), "late"), what, line, after=started, due_s=started.t)
 
     def _pod(self, line: Line) -> None:
         uid, fields = str(line.fields.get("uid")), line.fields

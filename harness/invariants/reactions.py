@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from mews.emulator.hardware.chassis_profiles import ChassisProfile
 from mews.emulator.hardware.host_profiles import ARROWS, HostProfile
 from mews.emulator.hardware.inventory import Hardware
+from mews.emulator.hardware.latency import Latency
+from mews.emulator.host.own_slots import own_chassis
 from mews.kube.emulated.kubelet.timings import Timings
 from mews.kube.system.configured import ConfiguredSystem
 from mews.kube.system.reaction import HardwareTimes, Reaction
@@ -48,6 +50,30 @@ def hardware_times(hardware: Hardware, speed: float) -> HardwareTimes:
         unnoticed_s=max(unnoticed) / speed if unnoticed else None,
         devices=max((_within_reach(each.name, hardware) for each in hardware.hosts), default=1),
     )
+
+
+def hardware_spans(hardware: Hardware, speed: float) -> Mapping[tuple[str, str], tuple[float, float]]:
+    """Return ``Bounds.spans`` of that hardware, in seconds of a clock of which one holds ``speed`` emulated ones."""
+    latencies: dict[tuple[str, str], Latency] = {}
+    for each in hardware.chassis:
+        actor = f"chassis/{each.name}"
+        latencies |= {(actor, "attach"): each.profile.attach, (actor, "detach"): each.profile.detach}
+        lying = next((quirk for quirk in each.profile.quirks if hasattr(quirk.get("latency"), "longest_s")), None)
+        if lying is not None:
+            latencies[actor, "lie"] = lying["latency"]
+    for host in hardware.hosts:
+        # Without hot-plug interrupts the kernel looks for a function when somebody tells it to.
+        arrows = [arrow for arrow in ARROWS if arrow != "function" or host.profile.pciehp]
+        latencies |= {(f"host/{host.name}", arrow): host.profile.arrow(arrow) for arrow in arrows}
+    return {key: (each.shortest_s / speed, each.longest_s / speed) for key, each in latencies.items()}
+
+
+def built_in(hardware: Hardware) -> Mapping[str, tuple[str, ...]]:
+    """Return ``Bounds.built_in`` of that hardware."""
+    return {
+        f"host/{host.name}": tuple(own.gpuid(each.id) for own in own_chassis(host) for each in own.devices)
+        for host in hardware.hosts
+    }
 
 
 def _read_s(profile: ChassisProfile) -> float:

@@ -10,6 +10,8 @@ from mews.kube.system.invariant import Breach, RunState
 from mews.kube.system.reported_acts import ReportedActs
 
 _REGISTERED = "RegisteredNode"
+_REBOOTED = "Rebooted"
+_BOOTS = (_REBOOTED, "NodeReady")
 _ACTS = {
     ("DisruptionTarget", "True", "PreemptionByScheduler"): ("Preempted",),
     ("DisruptionTarget", "True", "DeletionByTaintManager"): ("TaintManagerEviction",),
@@ -17,6 +19,9 @@ _ACTS = {
     ("Ready", "True", "KubeletReady"): ("NodeReady",),
     ("Ready", "Unknown", "NodeStatusUnknown"): ("NodeNotReady",),
     ("Ready", "False", ""): ("NodeNotReady",),
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory"): ("NodeHasSufficientMemory",),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure"): ("NodeHasNoDiskPressure",),
+    ("PIDPressure", "False", "KubeletHasSufficientPID"): ("NodeHasSufficientPID",),
 }
 """Type, status and reason of a condition -> reasons of the events. Kubelets give a reason for a pod that is not ready;
 the node lifecycle controller gives none."""
@@ -42,7 +47,9 @@ class Reports(ReportedActs):
       (device_taint_eviction.go).
     - A controller that calls the pods of a silent node not ready (node_lifecycle_controller.go).
     - A controller that has seen a new node (node_lifecycle_controller.go).
-    - A kubelet whose node is ready (kubelet_node_status.go)."""
+    - A kubelet whose node is ready, or has enough of a resource (kubelet_node_status.go).
+    - A kubelet whose machine was switched off and on. It reports ``Rebooted`` before its node is ready, and at no other
+      time (kubelet_node_status.go)."""
 
     number = 76
     name = "what is done to a pod or a node is reported by an event on it"
@@ -53,6 +60,7 @@ class Reports(ReportedActs):
             for event in ("event", "condition", "created", "deleting", "deleted", "phase", "bound", "taints")
         }
         | {("component", event) for event in ("started", "killed", "crashed")}
+        | {("host", "powered-on"), ("host", "powered-off")}
     )
     acts = MappingProxyType({("api", "condition"): _condition, ("api", "created"): _made})
 
@@ -64,9 +72,17 @@ class Reports(ReportedActs):
         self._targets: set[str] = set()
         """Pods that bear the condition DisruptionTarget."""
         self._deleting: dict[str, Line] = {}
+        self._rebooted: dict[str, Line] = {}
+        """Nodes whose machine was switched on, of which nobody has reported it yet."""
 
     def on_line(self, line: Line, state: RunState) -> Iterator[Breach]:
         """Take in what is done, and what is reported."""
+        if line.layer == "host":
+            if line.event == "powered-on":
+                self._rebooted[f"node/{line.actor.partition('/')[2]}"] = line
+            return
+        if line.event == "event" and line.fields["reason"] in _BOOTS and not state.bound_s("lag_s"):
+            yield from self._boot(line)
         if line.event == "taints" and not line.fields["taints"]:
             self._is_tended = True
         elif line.actor.startswith("pod/"):
@@ -87,6 +103,14 @@ class Reports(ReportedActs):
         elif line.event in ("created", "deleted"):
             self._targets.discard(line.actor)
             self._deleting.pop(line.actor, None)
+
+    def _boot(self, line: Line) -> Iterator[Breach]:
+        node = str(line.fields["object"])
+        switched = self._rebooted.pop(node, None)
+        if (switched is None) == (line.fields["reason"] == _REBOOTED):
+            how = "and was not switched off" if switched is None else "and no event says that it was rebooted"
+            what = f"{node} has the event {line.fields['reason']}, {how}"
+            yield Breach((node, "boot", str(line.number)), what, line, after=switched)
 
     def _preempted(self, line: Line, state: RunState) -> Iterator[Breach]:
         pod = str(line.fields["object"])

@@ -86,7 +86,7 @@ class Scheduled(Invariant[ObservedState]):
                 what = f"pod {key_of(pod)} fits {node} and is unscheduled (bound {bound_s:g} s)"
                 actor = f"pod/{key_of(pod)}"
                 created = self._created.get(actor)
-                yield Breach((uid,), what, self._refused.get(actor, created), after=created)
+                yield Breach((uid,), what, self._refused.get(actor, created), after=created, due_s=still[uid])
         self._fits_since, self._looked = still, t
 
     def _waiting(self, objects: ClusterObjects) -> Iterator[Object]:

@@ -19,7 +19,7 @@ from mews.harness.backends import DEFAULT_BACKEND
 from mews.harness.errors import RequirementError
 from mews.harness.extras import lacking
 from mews.harness.invariants import Bounds, Oracle
-from mews.harness.invariants.reactions import computed_bounds
+from mews.harness.invariants.reactions import built_in, computed_bounds, hardware_spans
 from mews.harness.invariants.systems import bounds_of
 from mews.harness.journal import Line
 from mews.harness.ports.cluster import Cluster
@@ -348,8 +348,10 @@ def bounds_for(scenario: Scenario, cluster: Cluster) -> Bounds:
         for name, value in scenario.bounds.items()
         if name in (*Bounds.names(), *theirs) and (of_checks or value is None)
     }
-    computed = computed_bounds(cluster.systems, hardware_of(scenario), cluster.pace.speed)
-    return Bounds.of({**computed, **given}, theirs)
+    hardware, speed = hardware_of(scenario), cluster.pace.speed
+    computed = computed_bounds(cluster.systems, hardware, speed)
+    bounds = Bounds.of({**computed, **given}, theirs)
+    return replace(bounds, spans=hardware_spans(hardware, speed), built_in=built_in(hardware))
 
 
 def judged_start(scenario: Scenario, cluster: Cluster, result: Result) -> Result:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mews.kube.api.objects import Object
 from mews.kube.system.journal import Line
@@ -68,11 +68,13 @@ class Breach(Struct, frozen=True):
 
 
 class ClusterObjects(Struct, frozen=True):
-    """Nodes by name and pods by namespace/name, as the API shows them. ``now_s`` is unix time."""
+    """Nodes by name and pods by namespace/name, as the API shows them. ``now_s`` is unix time. ``others``: objects of
+    further kinds by the plural of their kind (``services``) and by namespace/name, where all components are ours."""
 
     nodes: Mapping[str, Object]
     pods: Mapping[str, Object]
     now_s: float
+    others: Mapping[str, Mapping[str, Object]] = field(default_factory=dict)
 
 
 class RunState(Protocol):

@@ -103,7 +103,7 @@ def test_a_pending_attach_stops_the_orphans_clock():
     stream.t = 50.0
     stream.judge.pass_time(stream.t)
     assert stream.numbers() == []
-    stream.chassis("operation-finished", "a", None, kind="attach", answer="false", truth=False, reason="")
+    stream.chassis("operation-finished", "a", None, kind="attach", answer="false", truth=False, reason="link-down")
     stream.t = 59.0
     stream.judge.pass_time(stream.t)
     assert stream.numbers() == []

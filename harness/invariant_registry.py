@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 from mews.kube.system.invariant import Invariant
 from mews.registry import ValueRegistry
 
-FIRST_NUMBER = 100
-"""Numbers below it are the harness's and the systems' own: faults excuse invariants by them, scenarios expect them."""
+NUMBERS = range(100, 1000)
+"""All others are the harness's and the systems' own: faults excuse invariants by them, scenarios expect them."""
 
 Make = Callable[[], Invariant[Any]]
 
@@ -20,8 +20,8 @@ def _accept(name: str, value: Any) -> Make:
     judges = all(callable(getattr(made, method, None)) for method in ("on_line", "on_time", "on_objects"))
     if not judges or not isinstance(getattr(made, "name", None), str):
         raise TypeError("must make a mews.kube.system.invariant.Invariant with number and name when called")
-    if not isinstance(number, int) or number < FIRST_NUMBER:
-        raise ValueError(f"its number is {number}; must be {FIRST_NUMBER} or above")
+    if not isinstance(number, int) or number not in NUMBERS:
+        raise ValueError(f"its number is {number}; must be {NUMBERS.start} to {NUMBERS.stop - 1}")
     return cast(Make, value)
 
 

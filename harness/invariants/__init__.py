@@ -31,15 +31,15 @@
 76  what is done to a pod or a node has its event          ``reported``
 89  a refused pod is bound when something happens          ``prompted``
 96  a host sees what its chassis does to its devices       ``host_sights``
-101 an operation of a chassis takes what its profile says  ``operation_times``
-102 the layers of a device come up in their time           ``layer_times``
-103 a kubelet that is there acts in its time               ``kubelet_pace``
-104 a kubelet gives claims back before it ends a pod       ``prepared_claims``
-105 a pod is bound where its own words allow it            ``spec_placements``
-106 what controllers write of pods is what they are        ``controller_states``
-107 a condition has one state, and a line of it is news    ``condition_news``
-108 nobody is preempted whose place is not needed          ``preemptions``
-109 a GPU is drained before software takes it              ``drained``
+1001 an operation of a chassis takes what its profile says  ``operation_times``
+1002 the layers of a device come up in their time           ``layer_times``
+1003 a kubelet that is there acts in its time               ``kubelet_pace``
+1004 a kubelet gives claims back before it ends a pod       ``prepared_claims``
+1005 a pod is bound where its own words allow it            ``spec_placements``
+1006 what controllers write of pods is what they are        ``controller_states``
+1007 a condition has one state, and a line of it is news    ``condition_news``
+1008 nobody is preempted whose place is not needed          ``preemptions``
+1009 a GPU is drained before software takes it              ``drained``
 === =====================================================  ================
 
 Further ones, with other numbers, are the systems' (``SystemJudging.invariants``) and judged where these run.

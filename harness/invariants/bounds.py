@@ -27,7 +27,7 @@ class Bounds(Struct, frozen=True):
     ``offered_s``: how long a node may offer a device that its plugin calls unhealthy (16): two ticks of its status.
     ``systems``: those of the systems' own laws, by name.
     ``spans``: chassis/NAME or host/NAME, and what it does there (``attach``, ``driver``) -> the least and the most that
-    this takes by its latency profile; empty where nobody knows the hardware (101, 102).
+    this takes by its latency profile; empty where nobody knows the hardware (1001, 1002).
     ``built_in``: host/NAME -> the GPUIDs of the devices that are in the server itself (96).
     """
 

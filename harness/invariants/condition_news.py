@@ -1,4 +1,4 @@
-"""Invariant 107: a condition has one state at a time, and what is written of it is news."""
+"""Invariant 1007: a condition has one state at a time, and what is written of it is news."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ConditionNews(Invariant[ObservedState]):
     """The conditions of an object are a map by their type (``listType=map`` in the API). A second one of a type shows
     as a line that says what an earlier line said."""
 
-    number = 107
+    number = 1007
     name = "a condition has one state at a time, and what is written of it is news"
     ours_alone = True
     events = frozenset({("api", "condition"), ("api", "created"), ("api", "deleted")})

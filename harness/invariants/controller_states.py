@@ -1,4 +1,4 @@
-"""Invariant 106: what controllers write of pods is what those pods are."""
+"""Invariant 1006: what controllers write of pods is what those pods are."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ControllerStates(Invariant[ObservedState]):
     its ReplicaSets. A Job counts its active pods. Each has seen its own last change (``observedGeneration``). The law
     does not judge clusters of which a component is down or has just come back."""
 
-    number = 106
+    number = 1006
     name = "what controllers write of pods is what those pods are"
     of_time = True
     ours_alone = True

@@ -1,4 +1,4 @@
-"""Invariant 109: a GPU is drained before software takes it off its host."""
+"""Invariant 1009: a GPU is drained before software takes it off its host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Drained(Invariant[ObservedState]):
     opens it before it is gone. The law does not judge a GPU that has reported an error or is lost. It does not judge
     what a step of the scenario does at hosts and chassis by hand."""
 
-    number = 109
+    number = 1009
     name = "a GPU is drained before software takes it off its host"
     ours_alone = True
     events = frozenset(

@@ -1,4 +1,4 @@
-"""Invariant 103: a kubelet that is there acts in its time."""
+"""Invariant 1003: a kubelet that is there acts in its time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KubeletPace(Invariant[ObservedState]):
     that has registered. The law does not judge a node while its kubelet is away, nor what was under way when a
     component came or went."""
 
-    number = 103
+    number = 1003
     name = "a kubelet that is there acts in its time"
     of_time = True
     ours_alone = True

@@ -1,4 +1,4 @@
-"""Invariant 102: the layers of a device on its host come up one after the other, each in its time."""
+"""Invariant 1002: the layers of a device on its host come up one after the other, each in its time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LayerTimes(Invariant[ObservedState]):
     itself. A fault may hide a GPU from NVML (``nvml-unknown-error``). NVML knows the GPU again when the time of the
     fault has passed."""
 
-    number = 102
+    number = 1002
     name = "the layers of a device come up in the time that its host takes"
     of_time = True
     ours_alone = True

@@ -1,4 +1,4 @@
-"""Invariant 101: an operation of a chassis takes what its latency profile says."""
+"""Invariant 1001: an operation of a chassis takes what its latency profile says."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OperationTimes(Invariant[ObservedState]):
     whose CPU restarts is back when it said that it would be (``until_s``), unless the fault is cleared. The law does
     not judge what a restart or a cancelled operation has mixed up."""
 
-    number = 101
+    number = 1001
     name = "an operation of a chassis takes what its latency profile says"
     ours_alone = True
     events = frozenset(

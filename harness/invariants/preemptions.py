@@ -1,4 +1,4 @@
-"""Invariant 108: a scheduler preempts nobody whose place is not needed."""
+"""Invariant 1008: a scheduler preempts nobody whose place is not needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Preemptions(Invariant[ObservedState]):
     one of its victims, the pod would not fit (``SelectVictimsOnNode`` of default_preemption.go). The law judges pods of
     the default scheduler that ask for resources only. It does not judge a node for which another pod is nominated."""
 
-    number = 108
+    number = 1008
     name = "a scheduler preempts nobody whose place is not needed"
     ours_alone = True
     events = frozenset({("api", "condition"), ("api", "event")})

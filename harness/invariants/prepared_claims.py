@@ -1,4 +1,4 @@
-"""Invariant 104: a kubelet prepares the claims of a pod before its containers start, and gives them back at its end."""
+"""Invariant 1004: a kubelet prepares the claims of a pod before its containers start, and gives them back at its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PreparedClaims(Invariant[ObservedState]):
     after a component of its node was started again, it knows the driver of a claim. The law does not judge a cluster of
     which a component is down."""
 
-    number = 104
+    number = 1004
     name = "a kubelet gives the claims of a pod back before the pod is ended"
     ours_alone = True
     events = frozenset(

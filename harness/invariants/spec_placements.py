@@ -1,4 +1,4 @@
-"""Invariant 105: a pod is bound to a node that its own words, and those of the pods there, allow."""
+"""Invariant 1005: a pod is bound to a node that its own words, and those of the pods there, allow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SpecPlacements(Invariant[ObservedState]):
     are reserved for it. These are the filters of kube-scheduler's default plugins. The law does not judge terms with a
     namespace selector, nor a node that has just changed."""
 
-    number = 105
+    number = 1005
     name = "a pod is bound to a node that its own words, and those of the pods there, allow"
     ours_alone = True
     events = frozenset(

@@ -25,7 +25,7 @@ class DecisionsStand(Invariant[RunState]):
     The time of a decision is that of the binding: the plugin that calls a pod assigned, or puts another GPU in its
     annotations, leaves it alone. The published plugin writes that time anew, and is not judged."""
 
-    number = 120
+    number = 1020
     name = "annotations say what was decided, and the decision of a bound pod keeps its time"
     ours_alone = True
     events = frozenset({("api", GPUS), *PromiseBooks.events})
@@ -90,7 +90,7 @@ class LooksAfterItsRest(Invariant[RunState]):
     what it gave may be late. One that calls a pod assigned earlier never came to rest: it asks the kubelet and the API
     several times a second for ever."""
 
-    number = 121
+    number = 1021
     name = "a device plugin whose pods are all assigned is at rest"
     ours_alone = True
     events = frozenset(
@@ -161,7 +161,7 @@ class PromisesStand(Invariant[RunState]):
     struck out could be promised twice. Only a pod whose containers were told that there is no GPU for them loses its
     promise (contract gpushare.md section 3)."""
 
-    number = 124
+    number = 1024
     name = "the promise to a pod that lives on its GPU is not struck out"
     events = frozenset({("kubelet", "container-started"), *PromiseBooks.events})
 

@@ -81,7 +81,7 @@ class ListsAgree(Invariant[RunState]):
     it is not usable. A GPU is not usable if it is marked as broken, or withheld because somebody wants it whole, and
     for no other reason (contract gpushare.md sections 2 and 3)."""
 
-    number = 122
+    number = 1022
     name = "a node's annotation, its kubelet's list and the mark of broken GPUs agree"
     of_time = True
     ours_alone = True
@@ -193,7 +193,7 @@ class OverUseOnce(Invariant[RunState]):
     uses more than it asked for, once, and again after it has used less. A program keeps its memory until it ends, loses
     its GPU, or leaves part of it to others."""
 
-    number = 123
+    number = 1023
     name = "a pod that uses more memory than it asked for is reported once"
     ours_alone = True
     events = frozenset(

@@ -24,7 +24,7 @@ class GrowsIntoRoom(Invariant[RunState]):
     cooldown is over: the operator looks at every change and at least once in a tick. The room of ended workers counts
     as held for a moment. The law judges jobs whose tasks all have their pods, and nodes that take any pod."""
 
-    number = 132
+    number = 1032
     name = "a job below its maximum grows while nobody waits and there is room"
     of_time = True
     ours_alone = True

@@ -22,7 +22,7 @@ class ReasonsAreTrue(Invariant[RunState]):
     another is told one that waits, too. The weight that a job shows is the sigmoid of the weight that is told (equation
     1 of the paper). A starving job is shown as the heaviest, and keeps its weight."""
 
-    number = 133
+    number = 1033
     name = "a job is told why it waits by the weights that are shown"
     ours_alone = True
     events = frozenset({("api", "event"), *JobBooks.events, *JobBooks.of_nodes})
@@ -77,7 +77,7 @@ class RoomIsGivenBack(Invariant[RunState]):
     found), as long as the job has never run (contract kod2.md section 1). A job that has run waits for a while, and one
     that has pods goes on with these."""
 
-    number = 134
+    number = 1034
     name = "a job whose pods are not let in gives its room back"
     ours_alone = True
     events = frozenset({("api", "event"), ("api", "condition"), ("api", "created"), *JobBooks.events})

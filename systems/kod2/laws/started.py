@@ -31,7 +31,7 @@ class PlacedIsStarted(Invariant[RunState]):
     bound there since. Nothing is owed by a job that is held back, for a task that its node turned away, on a node that
     is closed, or while a component is down."""
 
-    number = 130
+    number = 1030
     name = "a placed task has its pod once its node has the room"
     of_time = True
     ours_alone = True
@@ -172,7 +172,7 @@ class RefusalsAreReported(Invariant[RunState]):
     """A pod that its node turned away is made anew, and an event on the TFJob says so before the pod goes (contract
     kod2.md section 1). An event that was told before is no news."""
 
-    number = 131
+    number = 1031
     name = "an event tells of a task that its node turned away, before its pod goes"
     of_time = True
     ours_alone = True
@@ -214,7 +214,7 @@ class PlacedIsKept(Invariant[RunState]):
     pods have failed or were turned away. All other pods of placed tasks stay, unless the job has them begin anew as its
     size changes (an event Resized says so)."""
 
-    number = 135
+    number = 1035
     name = "the operator deletes no pod of a placed task that has not failed"
     ours_alone = True
     events = frozenset({("api", "event"), ("api", "phase"), ("kubelet", "rejected"), *JobBooks.events})

@@ -22,7 +22,7 @@ class AsMuchAsAsked(Invariant[RunState]):
     """A pod that says nothing of its devices but how much it asks for has just that: its cores, its share of the
     memory or its bytes, spread evenly over as many GPUs (contract koordinator.md section 2)."""
 
-    number = 142
+    number = 1042
     name = "a pod is given as much of its devices as it asks for"
     events = AllocationBooks.events
 
@@ -70,7 +70,7 @@ class FirstInTheTree(Invariant[RunState]):
     pkg/scheduler/plugins/deviceshare/allocator_gpu.go). The law judges pods that say nothing else about their devices,
     on nodes without partitions whose devices were left alone for a moment."""
 
-    number = 143
+    number = 1043
     name = "a GPU is taken where most of its node's tree is in use, and the first or last there"
     ours_alone = True
     events = frozenset({("api", "event"), *AllocationBooks.events})

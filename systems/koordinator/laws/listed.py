@@ -35,7 +35,7 @@ class DevicesAsTheyAre(Invariant[RunState]):
     device is below one, or below the root complex (pkg/koordlet of Koordinator, device collectors). A GPU has 100 of
     its cores and of its memory. The adapters that a host began with are all listed, until something happens to them."""
 
-    number = 140
+    number = 1040
     name = "a Device lists each device once, where its host has it"
     ours_alone = True
     events = frozenset({("api", DEVICE_PUBLISHED), *(("host", event) for event in ("table", *_THERE, *_LEAVES))})
@@ -117,7 +117,7 @@ class ListedAtOnce(Invariant[RunState]):
     is listed then, and one that has left or was put in MIG mode is not healthy any more. Nothing is owed while a
     component is down."""
 
-    number = 141
+    number = 1041
     name = "a node has its Device at once, and shows its sums"
     of_time = True
     ours_alone = True

@@ -26,7 +26,7 @@ class AwaitedAreSpared(Invariant[RunState]):
     wait for it to be composed. Reconfig-Mgr asks only for the others. A device that nobody shares is asked for before
     one of the same node that pods share."""
 
-    number = 150
+    number = 1050
     name = "a node is asked for no device that its own pods await, and for the least shared first"
     ours_alone = True
     events = BOARD_EVENTS | POD_EVENTS | {("chassis", event) for event in ("table", *_MOVES)} | {("host", "xid")}
@@ -103,7 +103,7 @@ class OffItsListAtOnce(Invariant[RunState]):
     """A node that has devices to spare takes one that it is asked for off its plugin's list at once, so that nobody is
     given it while its host lets it go. The law judges nodes on which nothing else has happened for a moment."""
 
-    number = 151
+    number = 1051
     name = "a device that a node gives up is off its list at once"
     of_time = True
     ours_alone = True
@@ -170,7 +170,7 @@ class RescansForCause(Invariant[RunState]):
     it, for one that the node gave up and gets back, and after a start; again and again where that does not work. A node
     to whose devices nothing has happened yet is left alone."""
 
-    number = 152
+    number = 1052
     name = "a host's bus is scanned again only where something happened to its devices"
     ours_alone = True
     events = (

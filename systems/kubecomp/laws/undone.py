@@ -27,7 +27,7 @@ class GoesBack(Invariant[RunState]):
     asks its node back only after that. The law judges devices of which an attach has begun, and after which no fault
     has kept it from the next one."""
 
-    number = 153
+    number = 1053
     name = "a device that its target does not get goes back to where it was"
     ours_alone = True
     events = (

@@ -1,4 +1,4 @@
-"""Laws 101, 102 and 109, and what laws 73 and 96 know of a run's hardware: streams of chassis and hosts."""
+"""Laws 1001, 1002 and 1009, and what laws 73 and 96 know of a run's hardware: streams of chassis and hosts."""
 
 from __future__ import annotations
 
@@ -70,27 +70,27 @@ def named(law: int, *said: Said, **bounds: Any) -> list[tuple[int | None, int | 
 
 @pytest.mark.parametrize("took_s", [5.0, 7.0, 10.0])
 def test_an_operation_that_takes_what_its_profile_says_is_well(took_s: float) -> None:
-    assert named(101, begun(3.0), finished(3.0 + took_s), later(90.0)) == []
+    assert named(1001, begun(3.0), finished(3.0 + took_s), later(90.0)) == []
 
 
 def test_one_that_takes_less_or_more_is_named() -> None:
-    assert named(101, begun(3.0), finished(7.0), later(90.0)) == [(2, None)]
-    assert named(101, begun(3.0), finished(14.0), later(90.0)) == [(2, 2)]
+    assert named(1001, begun(3.0), finished(7.0), later(90.0)) == [(2, None)]
+    assert named(1001, begun(3.0), finished(14.0), later(90.0)) == [(2, 2)]
 
 
 def test_the_second_begins_when_the_first_has_ended() -> None:
     first, second = (begun(0.0), begun(1.0, 2, "detach")), finished(8.0)
-    assert named(101, *first, second, finished(10.0, 2, "detach"), later(90.0)) == []
-    assert named(101, *first, second, finished(8.5, 2, "detach"), later(90.0)) == [(4, None)]
+    assert named(1001, *first, second, finished(10.0, 2, "detach"), later(90.0)) == []
+    assert named(1001, *first, second, finished(8.5, 2, "detach"), later(90.0)) == [(4, None)]
 
 
 def test_what_is_refused_at_once_takes_no_time_and_what_is_cancelled_is_not_judged() -> None:
-    assert named(101, begun(3.0), finished(3.0, truth=False, answer="false", reason="busy"), later(90.0)) == []
-    assert named(101, begun(3.0), finished(4.0, truth=False, answer="false", reason="cancelled"), later(90.0)) == []
+    assert named(1001, begun(3.0), finished(3.0, truth=False, answer="false", reason="busy"), later(90.0)) == []
+    assert named(1001, begun(3.0), finished(4.0, truth=False, answer="false", reason="cancelled"), later(90.0)) == []
     # Its work goes on, so that nobody knows when the next one is begun.
     cancelled = begun(3.0), finished(4.0, truth=False, answer="false", reason="cancelled")
-    assert named(101, *cancelled, begun(4.0, 2), finished(18.0, 2), later(90.0)) == []
-    assert named(101, *cancelled, begun(40.0, 2), finished(44.0, 2), later(90.0)) == [(4, None)]
+    assert named(1001, *cancelled, begun(4.0, 2), finished(18.0, 2), later(90.0)) == []
+    assert named(1001, *cancelled, begun(40.0, 2), finished(44.0, 2), later(90.0)) == [(4, None)]
 
 
 @pytest.mark.parametrize(
@@ -109,48 +109,48 @@ def test_a_fault_stretches_an_operation_as_its_spec_says(
 ) -> None:
     added = fault(1.0, "added", kind, spec=spec)
     fired = fault(3.0, "fired", kind, operation=1, excuses={})
-    assert named(101, added, fired, begun(3.0), finished(3.0 + well_s, **told), later(90.0)) == []
+    assert named(1001, added, fired, begun(3.0), finished(3.0 + well_s, **told), later(90.0)) == []
     if wrong_s is not None:
-        wrong = named(101, added, fired, begun(3.0), finished(3.0 + wrong_s, **told), later(90.0))
+        wrong = named(1001, added, fired, begun(3.0), finished(3.0 + wrong_s, **told), later(90.0))
         assert [first for first, _ in wrong] == [4]
 
 
 def test_a_lie_by_nature_takes_its_own_time() -> None:
     fired = fault(3.0, "fired", "lying-result", operation=1, excuses={}, built_in=True)
-    assert named(101, fired, begun(3.0), finished(19.0, answer="false"), later(90.0)) == []
-    assert named(101, fired, begun(3.0), finished(10.0, answer="false"), later(90.0)) == [(3, None)]
+    assert named(1001, fired, begun(3.0), finished(19.0, answer="false"), later(90.0)) == []
+    assert named(1001, fired, begun(3.0), finished(10.0, answer="false"), later(90.0)) == [(3, None)]
 
 
 @pytest.mark.parametrize(("back_s", "wrong"), [(60.0, False), (55.0, True)])
 def test_a_chassis_is_back_when_it_said_unless_somebody_clears_the_fault(back_s: float, wrong: bool) -> None:
     down = 10.0, "chassis", BOX, "down", {"until_s": 60.0}
     up = back_s, "chassis", BOX, "up", {}
-    assert named(101, down, up, later(90.0)) == ([(2, None)] if wrong else [])
+    assert named(1001, down, up, later(90.0)) == ([(2, None)] if wrong else [])
     cleared = fault(back_s, "cleared", "management-reboot")
-    assert named(101, down, up, cleared, later(90.0)) == []
+    assert named(1001, down, up, cleared, later(90.0)) == []
 
 
 def test_a_chassis_comes_back_from_where_it_was_and_when_its_fault_is_cleared() -> None:
     down, up = (10.0, "chassis", BOX, "down", {"until_s": 60.0}), (60.0, "chassis", BOX, "up", {})
     cleared = fault(20.0, "cleared", "management-reboot")
-    assert named(101, up, later(90.0)) == [(1, None)]
-    assert named(101, down, cleared, up, later(90.0)) == [(2, None)]
-    assert named(101, down, fault(20.0, "cleared", "link-down"), up, later(90.0)) == []
+    assert named(1001, up, later(90.0)) == [(1, None)]
+    assert named(1001, down, cleared, up, later(90.0)) == [(2, None)]
+    assert named(1001, down, fault(20.0, "cleared", "link-down"), up, later(90.0)) == []
     late = fault(1.0, "added", "events-out-of-order", spec={})
-    assert named(101, late, down, cleared, (70.0, *up[1:]), up, later(90.0)) == []
+    assert named(1001, late, down, cleared, (70.0, *up[1:]), up, later(90.0)) == []
 
 
 def test_a_chassis_that_is_killed_drops_what_it_was_at() -> None:
     lost = finished(4.0, truth=False, answer="dropped")
     killed = 4.0, "component", BOX, "killed", {}
-    assert named(101, begun(3.0), lost, killed, later(90.0)) == []
+    assert named(1001, begun(3.0), lost, killed, later(90.0)) == []
 
 
 def test_nothing_is_judged_where_nobody_knows_the_hardware_or_lines_come_late() -> None:
     wrong = begun(3.0), finished(90.0), later(95.0)
-    assert named(101, *wrong) and not named(101, *wrong, spans={}) and not named(101, *wrong, lag_s=2.0)
-    assert not named(102, table(), chassis(3.0, "attached"), later(90.0), spans={})
-    assert not named(102, table(), chassis(3.0, "attached"), later(90.0), lag_s=2.0)
+    assert named(1001, *wrong) and not named(1001, *wrong, spans={}) and not named(1001, *wrong, lag_s=2.0)
+    assert not named(1002, table(), chassis(3.0, "attached"), later(90.0), spans={})
+    assert not named(1002, table(), chassis(3.0, "attached"), later(90.0), lag_s=2.0)
 
 
 def test_the_spans_of_a_file_are_those_of_its_profiles() -> None:
@@ -190,19 +190,19 @@ def rise(t: float, until: int = 4, apart_s: float = 1.5) -> list[Said]:
 
 
 def test_layers_that_come_up_in_their_time_are_well() -> None:
-    assert named(102, table(), chassis(3.0, "attached"), *rise(3.0), later(90.0)) == []
+    assert named(1002, table(), chassis(3.0, "attached"), *rise(3.0), later(90.0)) == []
 
 
 @pytest.mark.parametrize("until", [0, 1, 2, 3])
 def test_a_layer_that_does_not_come_is_named(until: int) -> None:
     said = table(), chassis(3.0, "attached"), *rise(3.0, until), later(90.0)
-    assert named(102, *said) == [(2 + until, len(said))]
+    assert named(1002, *said) == [(2 + until, len(said))]
 
 
 @pytest.mark.parametrize("apart_s", [0.5, 2.5])
 def test_a_layer_that_comes_too_soon_or_too_late_is_named(apart_s: float) -> None:
     said = table(), chassis(3.0, "attached"), host(3.0 + apart_s, "link-up"), *rise(3.0 + apart_s)[1:], later(90.0)
-    assert 3 in {first for first, _ in named(102, *said)}
+    assert 3 in {first for first, _ in named(1002, *said)}
 
 
 @pytest.mark.parametrize(
@@ -217,38 +217,38 @@ def test_a_layer_that_comes_too_soon_or_too_late_is_named(apart_s: float) -> Non
     ],
 )
 def test_a_layer_that_something_keeps_is_not_awaited(excuse: Said) -> None:
-    assert named(102, table(), chassis(3.0, "attached"), *rise(3.0, 1), excuse, later(90.0)) == []
+    assert named(1002, table(), chassis(3.0, "attached"), *rise(3.0, 1), excuse, later(90.0)) == []
 
 
 def test_a_host_that_is_off_or_has_the_device_already_trains_nothing() -> None:
     off = 1.0, "host", HOST, "powered-off", {}
-    assert named(102, table(), off, chassis(3.0, "attached"), later(90.0)) == []
+    assert named(1002, table(), off, chassis(3.0, "attached"), later(90.0)) == []
     there = table({"0-a": {**SHOWN, "healthy": True}})
-    assert named(102, there, chassis(3.0, "link-up"), later(90.0)) == []
+    assert named(1002, there, chassis(3.0, "link-up"), later(90.0)) == []
 
 
 def test_a_driver_that_an_operator_took_does_not_come_by_itself() -> None:
     taken = host(20.0, "nvml-hidden"), host(20.0, "driver-unbound")
     back = host(30.0, "link-down"), host(31.0, "link-up"), host(32.5, "function-added")
     start = table(), chassis(3.0, "attached"), *rise(3.0)
-    assert named(102, *start, *taken, *back, later(90.0)) == []
+    assert named(1002, *start, *taken, *back, later(90.0)) == []
     removed = *taken, host(20.0, "function-removed")
-    assert named(102, *start, *removed, *back, later(90.0)) == [(len(start) + 6, len(start) + 7)]
+    assert named(1002, *start, *removed, *back, later(90.0)) == [(len(start) + 6, len(start) + 7)]
 
 
 def test_an_adapter_has_no_nvml() -> None:
     said = [host(3.0 + 1.5 * place, event, kind="RDMA", minor=None) for place, event in enumerate(RISES[:3], 1)]
-    assert named(102, table(), chassis(3.0, "attached"), *said, later(90.0)) == []
+    assert named(1002, table(), chassis(3.0, "attached"), *said, later(90.0)) == []
 
 
 def test_nvml_knows_a_gpu_again_when_the_fault_is_over() -> None:
     added = fault(1.0, "added", "nvml-unknown-error", HOST, spec={"for_s": 4.0})
     fired = fault(10.5, "fired", "nvml-unknown-error", HOST, gpuid="0-a")
     start = table(), added, chassis(3.0, "attached"), *rise(3.0, 3), fired, host(10.5, "nvml-visible")
-    assert named(102, *start, host(14.5, "nvml-recovered"), later(90.0)) == []
-    assert named(102, *start, later(90.0)) == [(7, 9)]
-    assert named(102, *start, host(12.0, "driver-unbound"), later(90.0)) == []
-    assert named(102, *start, fault(12.0, "cleared", "nvml-unknown-error", HOST), later(90.0)) == []
+    assert named(1002, *start, host(14.5, "nvml-recovered"), later(90.0)) == []
+    assert named(1002, *start, later(90.0)) == [(7, 9)]
+    assert named(1002, *start, host(12.0, "driver-unbound"), later(90.0)) == []
+    assert named(1002, *start, fault(12.0, "cleared", "nvml-unknown-error", HOST), later(90.0)) == []
 
 
 def test_a_host_shows_from_the_start_what_it_has() -> None:
@@ -314,13 +314,13 @@ HIDDEN = host(9.0, "nvml-hidden")
 
 
 def test_a_gpu_is_drained_before_it_is_taken() -> None:
-    assert named(109, HIDDEN, later(90.0)) == [(1, None)]
-    assert named(109, host(8.0, "draining", on=True), HIDDEN, later(90.0)) == []
-    assert named(109, host(7.0, "draining", on=True), host(8.0, "draining", on=False), HIDDEN, later(90.0)) == [
+    assert named(1009, HIDDEN, later(90.0)) == [(1, None)]
+    assert named(1009, host(8.0, "draining", on=True), HIDDEN, later(90.0)) == []
+    assert named(1009, host(7.0, "draining", on=True), host(8.0, "draining", on=False), HIDDEN, later(90.0)) == [
         (3, None)
     ]
     again = host(8.0, "draining", on=True), host(8.5, "driver-unbound"), HIDDEN
-    assert named(109, *again, later(90.0)) == [(3, None)]
+    assert named(1009, *again, later(90.0)) == [(3, None)]
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_a_gpu_is_drained_before_it_is_taken() -> None:
     ],
 )
 def test_a_broken_gpu_and_an_operator_need_no_drain(excuse: Said) -> None:
-    assert named(109, excuse, HIDDEN, later(90.0)) == []
+    assert named(1009, excuse, HIDDEN, later(90.0)) == []
 
 
 def test_a_gpu_that_is_well_again_is_drained() -> None:
-    assert named(109, host(8.0, "xid", xid=48), host(8.5, "driver-bound"), HIDDEN, later(90.0)) == [(3, None)]
+    assert named(1009, host(8.0, "xid", xid=48), host(8.5, "driver-bound"), HIDDEN, later(90.0)) == [(3, None)]

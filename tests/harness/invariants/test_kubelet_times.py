@@ -1,4 +1,4 @@
-"""Laws 103, 104 and 107, and what laws 20 and 76 know of kubelets: streams that break them, and streams that do not."""
+"""Laws 1003, 1004 and 1007, and what laws 20 and 76 know of kubelets: streams that break them, and streams that do not."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ LATER = (300.0, "step", "s", "passed", {"step": 1, "do": "wait"})
     ],
 )
 def test_a_kubelet_answers_to_what_comes(prompt: Said, answers: list[Said]) -> None:
-    assert named(103, HELLO, CREATED, prompt, LATER) == [(2, 3)]
+    assert named(1003, HELLO, CREATED, prompt, LATER) == [(2, 3)]
     for answer in answers:
-        assert named(103, HELLO, CREATED, prompt, answer, LATER) == []
-    assert named(103, HELLO, CREATED, prompt, condition(1.1, "PodScheduled", "True"), LATER) == [(2, 3)]
+        assert named(1003, HELLO, CREATED, prompt, answer, LATER) == []
+    assert named(1003, HELLO, CREATED, prompt, condition(1.1, "PodScheduled", "True"), LATER) == [(2, 3)]
 
 
 SEEN = (HELLO, CREATED, BOUND, STARTED)
@@ -85,15 +85,15 @@ SEEN = (HELLO, CREATED, BOUND, STARTED)
 
 @pytest.mark.parametrize("answer", [event(20.1, "Killing"), ENDED, api(20.1, "deleted")])
 def test_a_kubelet_stops_what_is_deleted(answer: Said) -> None:
-    assert named(103, *SEEN, DELETING, LATER) == [(4, 5)]
+    assert named(1003, *SEEN, DELETING, LATER) == [(4, 5)]
     gone = api(40.0 if answer[3] == "event" else 21.5, "deleted")
-    assert named(103, *SEEN, DELETING, answer, gone, LATER) == []
+    assert named(1003, *SEEN, DELETING, answer, gone, LATER) == []
 
 
 def test_a_kubelet_removes_what_it_has_ended_unless_finalizers_keep_it() -> None:
-    assert named(103, *SEEN, DELETING, ENDED, LATER) == [(5, 6)]
+    assert named(1003, *SEEN, DELETING, ENDED, LATER) == [(5, 6)]
     kept = api(20.0, "deleting", grace_s=5, finalizers=["toy.dev/keep"])
-    assert named(103, *SEEN, kept, ENDED, LATER) == []
+    assert named(1003, *SEEN, kept, ENDED, LATER) == []
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_a_kubelet_removes_what_it_has_ended_unless_finalizers_keep_it() -> None
     [component(1.5, "killed"), condition(1.5, "Ready", "Unknown", NODE), api(1.5, "deleted", NODE)],
 )
 def test_a_kubelet_that_is_away_does_nothing(excuse: Said) -> None:
-    assert named(103, HELLO, CREATED, BOUND, excuse, LATER) == []
+    assert named(1003, HELLO, CREATED, BOUND, excuse, LATER) == []
 
 
 def test_a_kubelet_that_was_never_there_owes_nothing_nor_one_whose_lines_come_late() -> None:
-    assert named(103, CREATED, BOUND, LATER) == []
-    assert named(103, HELLO, CREATED, BOUND, LATER, lag_s=2.0) == []
+    assert named(1003, CREATED, BOUND, LATER) == []
+    assert named(1003, HELLO, CREATED, BOUND, LATER, lag_s=2.0) == []
 
 
 @pytest.mark.parametrize(("shown_s", "wrong"), [(1.0, False), (1.7, False), (1.9, True)])
@@ -124,26 +124,26 @@ UNPREPARED = kubelet(20.5, "claim-unprepared", **CLAIM)
 
 
 def test_a_claim_is_given_back_before_its_last_pod_is_ended() -> None:
-    assert named(104, RESERVED, PREPARED, UNPREPARED, ENDED) == []
-    assert named(104, RESERVED, PREPARED, ENDED) == [(2, None)]
-    assert named(104, RESERVED, PREPARED, component(3.0, "killed", "driver/h"), ENDED) == []
-    assert named(104, RESERVED, PREPARED, ENDED, lag_s=2.0) == []
+    assert named(1004, RESERVED, PREPARED, UNPREPARED, ENDED) == []
+    assert named(1004, RESERVED, PREPARED, ENDED) == [(2, None)]
+    assert named(1004, RESERVED, PREPARED, component(3.0, "killed", "driver/h"), ENDED) == []
+    assert named(1004, RESERVED, PREPARED, ENDED, lag_s=2.0) == []
 
 
 def test_a_claim_that_another_pod_uses_stays_prepared() -> None:
     both = (*RESERVED[:4], {**RESERVED[4], "pods": ["p", "q"]})
     other = kubelet(30.0, "pod-ended", pod="default/q", uid="v")
-    assert named(104, both, PREPARED, ENDED) == []
-    assert named(104, both, PREPARED, ENDED, other) == [(3, None)]
+    assert named(1004, both, PREPARED, ENDED) == []
+    assert named(1004, both, PREPARED, ENDED, other) == [(3, None)]
     elsewhere = 21.0, "kubelet", "kubelet/other", "pod-ended", WHO
-    assert named(104, RESERVED, PREPARED, elsewhere) == []
+    assert named(1004, RESERVED, PREPARED, elsewhere) == []
 
 
 def test_a_pod_of_the_name_of_one_that_was_ended_may_use_its_claim() -> None:
     both = (*RESERVED[:4], {**RESERVED[4], "pods": ["p", "q"]})
     again = api(25.0, "created", "pod/default/q", scheduler="default-scheduler", node="", phase="Pending", requests={})
     other = kubelet(20.0, "pod-ended", pod="default/q", uid="v")
-    assert named(104, both, PREPARED, other, again, ENDED) == []
+    assert named(1004, both, PREPARED, other, again, ENDED) == []
 
 
 MISSING = "prepare dynamic resources: DRA driver toy.dev is not registered"
@@ -162,16 +162,16 @@ MISSING = "prepare dynamic resources: DRA driver toy.dev is not registered"
 )
 def test_a_driver_that_is_back_is_known(said: tuple[Said, ...], wrong: bool) -> None:
     failed = event(20.0, "FailedPrepareDynamicResources", message=MISSING)
-    assert named(104, *said, failed) == ([(len(said), None)] if wrong else [])
+    assert named(1004, *said, failed) == ([(len(said), None)] if wrong else [])
 
 
 def test_a_condition_is_said_once() -> None:
     ready = condition(1.0, "Ready", "True", NODE, "KubeletReady")
     again = condition(9.0, "Ready", "True", NODE, "KubeletReady")
-    assert named(107, ready, again) == [(1, None)]
-    assert named(107, ready, condition(5.0, "Ready", "False", NODE, "x"), again) == []
-    assert named(107, ready, api(5.0, "deleted", NODE), api(6.0, "created", NODE, allocatable={}), again) == []
-    assert named(107, ready, condition(9.0, "DiskPressure", "True", NODE, "KubeletReady")) == []
+    assert named(1007, ready, again) == [(1, None)]
+    assert named(1007, ready, condition(5.0, "Ready", "False", NODE, "x"), again) == []
+    assert named(1007, ready, api(5.0, "deleted", NODE), api(6.0, "created", NODE, allocatable={}), again) == []
+    assert named(1007, ready, condition(9.0, "DiskPressure", "True", NODE, "KubeletReady")) == []
 
 
 @pytest.mark.parametrize(

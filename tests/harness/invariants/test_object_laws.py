@@ -1,4 +1,4 @@
-"""Laws 105, 106 and 108, and the further ranks of law 22: what schedulers and controllers make of objects."""
+"""Laws 1005, 1006 and 1008, and the further ranks of law 22: what schedulers and controllers make of objects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pod(
 
 
 def bound(*pods: Obj, nodes: tuple[Obj, ...] = (), said: tuple[Line, ...] = (), state: ObservedState = STATE) -> list:
-    """What law 105 finds where these are bound one after the other, in one moment."""
+    """What law 1005 finds where these are bound one after the other, in one moment."""
     law, found = SpecPlacements(), []
     there = {each["metadata"]["name"]: each for each in nodes or (node("a1"), node("b1"))}
     for before in said:
@@ -152,7 +152,7 @@ def controlled(**others: list[Obj]) -> dict[str, dict[str, Obj]]:
 
 
 def states(pods: list[Obj], others: dict, *, after_s: float = WITHIN_S + 1, said: tuple[Line, ...] = ()) -> list[str]:
-    """What law 106 finds where nothing changes for so long."""
+    """What law 1006 finds where nothing changes for so long."""
     law, found = ControllerStates(), []
     objects = {f"default/{each['metadata']['name']}": each for each in pods}
     for before in said:
@@ -262,7 +262,7 @@ def test_a_pod_that_is_not_ready_is_in_no_endpoints_unless_the_service_wants_it(
 
 
 def preempted(*victims: Obj, by: Obj, state: ObservedState = STATE, others: tuple[Obj, ...] = ()) -> list:
-    """What law 108 finds where these go for that pod."""
+    """What law 1008 finds where these go for that pod."""
     law, number = Preemptions(), 0
     for victim in victims:
         name = victim["metadata"]["name"]

@@ -117,7 +117,7 @@ def test_an_invariant_that_fails_itself_is_not_the_breach_that_was_expected(writ
         ("steps: [{coffee_things:Slow: 2}]", "is a type; must be a mews.harness.scenario.extension StepKind"),
         ("steps: [{coffee_things:BREW: 2, sleep: 1s}]", "exactly one action (sleep and coffee_things:BREW given)"),
         ("steps: [{fault: {add: {kind: coffee_things:BREW}}}]", "must be a dataclass with kind, on, count, may_break"),
-        ("invariants: ['coffee_things:Low']", "its number is 7; must be 100 or above"),
+        ("invariants: ['coffee_things:Low']", "its number is 7; must be 100 to 999"),
         ("invariants: ['coffee_things:Slow']", "must make a mews.kube.system.invariant.Invariant"),
         ("invariants: ['nothing']", "'nothing': must be module:attribute"),
         (

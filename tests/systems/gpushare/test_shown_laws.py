@@ -66,7 +66,7 @@ BOUND = [gpus(0), created(5, "a"), promises(5, {"a": ("G0", 6)}), bound(5, "a"),
     ],
 )
 def test_annotations_say_what_was_decided(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(120, said) == named
+    assert found(1020, said) == named
 
 
 def comes(t: float, uid: str) -> list[Said]:
@@ -101,7 +101,7 @@ def comes(t: float, uid: str) -> list[Said]:
     ],
 )
 def test_a_plugin_at_rest_looks_after_its_rest(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(121, said) == named
+    assert found(1021, said) == named
 
 
 def devices(t: float, healthy: dict[str, int], unhealthy: dict[str, int] | None = None) -> Said:
@@ -143,12 +143,12 @@ LATER: Said = (20.0, "gpushare/n2", "unhealthy", {"indices": []})
     ],
 )
 def test_what_a_node_shows_is_what_its_kubelet_lists(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(122, [*said, LATER]) == named
+    assert found(1022, [*said, LATER]) == named
 
 
 def test_what_a_node_shows_is_not_judged_in_the_moment_of_a_start() -> None:
-    assert found(122, [gpus(0), listed(1, "G0"), (19.5, "kubelet/n1", "started", {})]) == [(1, 0)]
-    assert found(122, [gpus(0), listed(1, "G0"), (3.0, "kubelet/n1", "started", {}), (6.5, *LATER[1:])]) == []
+    assert found(1022, [gpus(0), listed(1, "G0"), (19.5, "kubelet/n1", "started", {})]) == [(1, 0)]
+    assert found(1022, [gpus(0), listed(1, "G0"), (3.0, "kubelet/n1", "started", {}), (6.5, *LATER[1:])]) == []
 
 
 def over_use(t: float, uid: str, used: int, asked: int = 5) -> Said:
@@ -184,7 +184,7 @@ ONCE = [starts(1, "a"), over_use(2, "a", 12)]
     ],
 )
 def test_a_pod_that_uses_too_much_is_reported_once(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(123, said) == named
+    assert found(1023, said) == named
 
 
 STRUCK = promises(7, {}, struck=("a",))
@@ -206,4 +206,4 @@ STRUCK = promises(7, {}, struck=("a",))
     ],
 )
 def test_the_promise_to_a_pod_that_lives_is_not_struck_out(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(124, said) == named
+    assert found(1024, said) == named

@@ -60,7 +60,7 @@ GONE = other(9, "deleted")
     ],
 )
 def test_a_placed_task_has_its_pod_once_its_node_has_the_room(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(130, [*said, LATER]) == named
+    assert found(1030, [*said, LATER]) == named
 
 
 REFUSED = [*RUNS, on_node(2, "rejected", 1)]
@@ -83,7 +83,7 @@ AWAY = told(2, "OutOfcpu", "a-worker-1 was not taken by its node and is made ane
     ],
 )
 def test_a_task_that_is_turned_away_is_told_of(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(131, said) == named
+    assert found(1031, said) == named
 
 
 def obj(name: str, on: str = "n1", *, cpu: str = "1", phase: str = "Running", **spec: Any) -> dict[str, Any]:
@@ -112,8 +112,8 @@ def grown(
     until: float = 90.0,
     **config: Any,
 ) -> list[tuple[int | None, float | None]]:
-    """What law 132 says once time has passed over these objects: the line that it names, and by when it was due."""
-    law = next(each for each in laws(OperatorConfig(**config)) if each.number == 132)
+    """What law 1032 says once time has passed over these objects: the line that it names, and by when it was due."""
+    law = next(each for each in laws(OperatorConfig(**config)) if each.number == 1032)
     view = ObservedState(Bounds.of({}, {}))
     for number, (t, actor, event, fields) in enumerate(said):
         law.on_line(Line(number, t, layer_of(actor, event), actor, event, dict(fields)), view)
@@ -167,21 +167,21 @@ LIGHT = "its 1 fixed task(s) and 2 worker(s) do not fit, and its weight {} lets 
     ],
 )
 def test_a_job_is_told_the_weights_that_are_shown(message: str, wrong: bool) -> None:
-    assert found(133, [*BESIDE, told(2, "TooLight", message)]) == ([(9, 7)] if wrong else [])
+    assert found(1033, [*BESIDE, told(2, "TooLight", message)]) == ([(9, 7)] if wrong else [])
 
 
 def test_the_heaviest_job_that_runs_is_named() -> None:
     lighter = [*enters("c", weight=0.6), state(1, "RUNNING", 2, "c"), *BESIDE]
-    assert found(133, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/b runs with 2.2")]) == []
-    assert found(133, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/c runs with 0.405")]) == [
+    assert found(1033, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/b runs with 2.2")]) == []
+    assert found(1033, [*lighter, told(2, "TooLight", LIGHT.format("2") + ", and default/c runs with 0.405")]) == [
         (14, 12)
     ]
 
 
 def test_a_job_waits_behind_one_that_waits() -> None:
     behind = "default/{} is ahead of it in the line and cannot be placed yet"
-    assert found(133, [*BESIDE, *enters("c"), told(2, "Behind", behind.format("c"))]) == []
-    assert found(133, [*BESIDE, told(2, "Behind", behind.format("b"))]) == [(9, 7)]
+    assert found(1033, [*BESIDE, *enters("c"), told(2, "Behind", behind.format("c"))]) == []
+    assert found(1033, [*BESIDE, told(2, "Behind", behind.format("b"))]) == [(9, 7)]
 
 
 FORBIDDEN = told(1, "FailedCreatePod", 'Pod a-ps-0 is not let in: pods "a-ps-0" is forbidden: no such account')
@@ -203,7 +203,7 @@ FIRST = [*enters(), state(1, "RUNNING", 2), placed(1, 0, 1)]
     ],
 )
 def test_a_job_whose_pods_are_not_let_in_gives_its_room_back(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(134, said) == named
+    assert found(1034, said) == named
 
 
 DELETED = told(2, "SuccessfulDeletePod", "Deleted pod: a-worker-1")
@@ -223,4 +223,4 @@ DELETED = told(2, "SuccessfulDeletePod", "Deleted pod: a-worker-1")
     ],
 )
 def test_a_pod_of_a_placed_task_stays(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(135, [*said, LATER]) == named
+    assert found(1035, [*said, LATER]) == named

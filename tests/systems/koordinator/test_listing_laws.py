@@ -65,7 +65,7 @@ WITH_NIC = host(0, "table", devices={"0": row("GPU-0", "b0", minor=0), "n": row(
 def test_a_device_lists_each_device_where_its_host_has_it(
     said: list[Said], named: list[tuple[int, int | None]]
 ) -> None:
-    assert found(140, said) == named
+    assert found(1040, said) == named
 
 
 def node(t: float, event: str, **fields: Any) -> Said:
@@ -108,11 +108,11 @@ LISTED = [BEGUN, published(0, gpu(0)), *shows(0, 1)]
     ],
 )
 def test_a_node_has_its_device_and_its_sums_at_once(said: list[Said], named: list[tuple[int, int | None]]) -> None:
-    assert found(141, said, until=9.0) == named
+    assert found(1041, said, until=9.0) == named
 
 
 def test_a_node_without_a_koordlet_has_no_device() -> None:
-    assert found(141, [(0, "node/n2", "created", {"allocatable": {}})], until=9.0) == []
+    assert found(1041, [(0, "node/n2", "created", {"allocatable": {}})], until=9.0) == []
 
 
 def created(t: float, uid: str, **requests: int) -> Said:
@@ -151,7 +151,7 @@ def bound(t: float, uid: str) -> Said:
     ],
 )
 def test_a_pod_is_given_what_it_asks_for(said: list[Said], named: list[tuple[int, int]]) -> None:
-    assert found(142, said) == named
+    assert found(1042, said) == named
 
 
 FOUR = published(0, gpu(0), gpu(1), gpu(2, pcie="p1"), gpu(3, pcie="p2", numa=1))
@@ -185,17 +185,17 @@ def takes(t: float, uid: str, minor: int, share: int = 100) -> list[Said]:
 )
 def test_a_gpu_is_the_first_of_the_tree(said: list[Said], named: list[tuple[int, int]]) -> None:
     later = (20.0, "node/n9", "created", {"allocatable": {}})
-    assert found(143, [FOUR, *said, later]) == named
-    assert found(143, [FOUR, *said, later], device_choice="minor") == []
+    assert found(1043, [FOUR, *said, later]) == named
+    assert found(1043, [FOUR, *said, later], device_choice="minor") == []
 
 
 def test_pods_of_one_moment_are_judged_as_they_come_one_after_the_other() -> None:
     both = [created(5, "a", whole=50), created(5, "b", whole=50)]
     later = (20.0, "node/n9", "created", {"allocatable": {}})
     same = [bears(5, "a", 1, share=50), bears(5, "b", 1, share=50), bound(5, "a"), bound(5, "b"), later]
-    assert found(143, [FOUR, *both, *same]) == []
+    assert found(1043, [FOUR, *both, *same]) == []
     apart = [bears(5, "a", 3, share=50), bears(5, "b", 3, share=50), bound(5, "a"), bound(5, "b"), later]
-    assert found(143, [FOUR, *both, *apart]) == [(5, 3)]
+    assert found(1043, [FOUR, *both, *apart]) == [(5, 3)]
 
 
 def test_partitions_of_a_device_are_said_with_its_list() -> None:

@@ -14,14 +14,14 @@ LENT = tuple(
 
 
 def awaited(*happens, **config):
-    """What law 150 says as host-2, which has two devices, is asked for one at 20 s."""
+    """What law 1050 says as host-2, which has two devices, is asked for one at 20 s."""
     story = Story({"a": "2", "b": "2", "c": "1"}, **config)
     story.at(10.0)
     for each in happens:
         each(story)
     story.at(20.0)
     story.withdrawal("asked")
-    return story.found(150)
+    return story.found(1050)
 
 
 def waits(name, asks, node="host-2"):
@@ -58,11 +58,11 @@ def test_a_device_that_came_or_went_a_moment_ago_may_not_be_known():
 
 
 def shared(*devices, asked="a", **story):
-    """What law 150 says as a node whose GPUs are shared is asked for one, of which pods use these."""
+    """What law 1050 says as a node whose GPUs are shared is asked for one, of which pods use these."""
     told = Story(nodes=LENT, **story)
     told.judge.state = replace(told.judge.state)
     held = [ObservedHolding(f"default/{d}", d, "main", "x", "host-2", (), None, (f"GPU-{d}",)) for d in devices]
-    law = next(each for each in told.judge._of_events[("api", "asked")] if each.number == 150)
+    law = next(each for each in told.judge._of_events[("api", "asked")] if each.number == 1050)
 
     class State:
         def live_holdings(self):
@@ -87,7 +87,7 @@ def test_of_a_node_whose_devices_are_shared_one_that_nobody_uses_is_asked_for_fi
 
 
 def off_its_list(*happens, at=20.0):
-    """What law 151 says as host-2 takes device a off its list then, which it is asked for at 20 s."""
+    """What law 1051 says as host-2 takes device a off its list then, which it is asked for at 20 s."""
     story = Story()
     story.at(5.0)
     for each in happens:
@@ -96,7 +96,7 @@ def off_its_list(*happens, at=20.0):
     story.withdrawal("asked")
     story.at(at)
     story.announce("host-2", "b")
-    return story.found(151)
+    return story.found(1051)
 
 
 def test_a_device_that_is_given_up_is_off_the_list_at_once():
@@ -126,7 +126,7 @@ def scans(*happens, **config):
     for each in happens:
         each(story)
     story.journal.write("host", "host/host-2", "rescanned", below=None)
-    return story.found(152)
+    return story.found(1052)
 
 
 def test_a_bus_is_scanned_again_only_where_something_happened():
@@ -157,7 +157,7 @@ def test_the_published_implementation_asks_and_scans_as_it_does():
 
 
 def brought_back(*happens):
-    """What law 153 says as a node is asked back: its device was detached for another one, and does not come there."""
+    """What law 1053 says as a node is asked back: its device was detached for another one, and does not come there."""
     story = Story()
     story.withdrawal("asked")
     story.withdrawal("consented")
@@ -168,7 +168,7 @@ def brought_back(*happens):
     for each in happens:
         each(story)
     story.withdrawal("asked-back")
-    return story.found(153)
+    return story.found(1053)
 
 
 def test_a_device_that_does_not_come_goes_back():

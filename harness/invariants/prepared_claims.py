@@ -1,4 +1,4 @@
-"""Invariant 1004: a kubelet prepares the claims of a pod before its containers start, and gives them back at its end."""
+"""Invariant 1004: a kubelet prepares claims before the containers of a pod start, and gives them back at its end."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ _QUIET_S = 2.0
 
 
 class DecisionsStand(Invariant[RunState]):
-    """The annotations of a pod say how much it was given and how much its GPU has (contract gpushare.md section 2).
-    The time of a decision is that of the binding: the plugin that calls a pod assigned, or puts another GPU in its
-    annotations, leaves it alone. The published plugin writes that time anew, and is not judged."""
+    """The annotations of a pod say how much it was given and how much its GPU has (contract gpushare.md section 2). The
+    time of a decision is the time of the binding. The plugin does not change it when it calls a pod assigned or puts
+    another GPU in its annotations. The published plugin writes a new time, and is not judged."""
 
     number = 1020
     name = "annotations say what was decided, and the decision of a bound pod keeps its time"
@@ -86,9 +86,9 @@ class _Node(Struct):
 
 
 class LooksAfterItsRest(Invariant[RunState]):
-    """A plugin at rest is woken by a change of its node's pods, and looks ``settle_s`` later: the kubelet's list of
-    what it gave may be late. One that calls a pod assigned earlier never came to rest: it asks the kubelet and the API
-    several times a second for ever."""
+    """A plugin at rest wakes when pods of its node change, and looks ``settle_s`` later, because the kubelet's list may
+    be late. A plugin that calls a pod assigned earlier never rests: it asks the kubelet and the API several times a
+    second."""
 
     number = 1021
     name = "a device plugin whose pods are all assigned is at rest"
@@ -157,9 +157,9 @@ class LooksAfterItsRest(Invariant[RunState]):
 
 
 class PromisesStand(Invariant[RunState]):
-    """The ledger keeps a promise while its pod lives and its containers are told the GPU that was promised: what is
-    struck out could be promised twice. Only a pod whose containers were told that there is no GPU for them loses its
-    promise (contract gpushare.md section 3)."""
+    """The ledger keeps a promise while its pod lives and its containers use the promised GPU. Memory of a removed
+    promise could be promised twice. Only a pod whose containers get no GPU loses its promise (contract gpushare.md
+    section 3)."""
 
     number = 1024
     name = "the promise to a pod that lives on its GPU is not struck out"

@@ -78,8 +78,8 @@ class _Agreed(Struct):
 
 class ListsAgree(Invariant[RunState]):
     """A node shows the GPUs of which its kubelet lists slices: as many slices as each has memory, unhealthy ones where
-    it is not usable. A GPU is not usable if it is marked as broken, or withheld because somebody wants it whole, and
-    for no other reason (contract gpushare.md sections 2 and 3)."""
+    it is not usable. A GPU is unusable only if it is marked as broken, or withheld because somebody wants it whole
+    (contract gpushare.md sections 2 and 3)."""
 
     number = 1022
     name = "a node's annotation, its kubelet's list and the mark of broken GPUs agree"
@@ -189,7 +189,7 @@ class _Report(Struct):
 
 
 class OverUseOnce(Invariant[RunState]):
-    """Nothing limits what a pod uses of a GPU (gpushare-scheduler-extender #51 and #76): the plugin reports a pod that
+    """Nothing limits what a pod uses of a GPU (gpushare-scheduler-extender #51 and #76). The plugin reports a pod that
     uses more than it asked for, once, and again after it has used less. A program keeps its memory until it ends, loses
     its GPU, or leaves part of it to others."""
 

@@ -20,9 +20,9 @@ _WAITS = (State.WAITING.value, State.STARVING.value, "")
 
 
 class GrowsIntoRoom(Invariant[RunState]):
-    """A running job below its maximum gets workers when nobody waits and a node has room for one more, as soon as its
-    cooldown is over: the operator looks at every change and at least once in a tick. The room of ended workers counts
-    as held for a moment. The law judges jobs whose tasks all have their pods, and nodes that take any pod."""
+    """A running job below its maximum gets workers when nobody waits and a node has room for one more, after its
+    cooldown. The operator looks at every change and at least once in a tick. The room of ended workers counts as held
+    for a moment. The law judges jobs whose tasks all have their pods, and nodes that take any pod."""
 
     number = 1032
     name = "a job below its maximum grows while nobody waits and there is room"

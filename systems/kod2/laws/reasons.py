@@ -18,9 +18,9 @@ _ROUNDED = 0.005
 
 
 class ReasonsAreTrue(Invariant[RunState]):
-    """A job that waits is told its weight, and the heaviest of the jobs that run, if any runs; a job that waits behind
-    another is told one that waits, too. The weight that a job shows is the sigmoid of the weight that is told (equation
-    1 of the paper). A starving job is shown as the heaviest, and keeps its weight."""
+    """The event of a waiting job names its weight, and the heaviest running job, if any runs. A job that waits behind
+    another job has that name, too. The weight that a job shows is the sigmoid of the weight in the event (equation 1 of
+    the paper). A starving job is shown as the heaviest, and keeps its weight."""
 
     number = 1033
     name = "a job is told why it waits by the weights that are shown"
@@ -73,9 +73,9 @@ def _is_shown(weight: str, job: JobRecord) -> bool:
 
 
 class RoomIsGivenBack(Invariant[RunState]):
-    """A job gives its room back at once if the API lets none of its pods in and says that it will not (forbidden, not
-    found), as long as the job has never run (contract kod2.md section 1). A job that has run waits for a while, and one
-    that has pods goes on with these."""
+    """A job that has never run gives its room back if the API refuses all of its pods for good (contract kod2.md
+    section 1): forbidden, or not found. A job that has run waits for a while, and one that has pods goes on with
+    these."""
 
     number = 1034
     name = "a job whose pods are not let in gives its room back"

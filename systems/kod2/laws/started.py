@@ -27,9 +27,8 @@ class _Pod(Struct):
 
 class PlacedIsStarted(Invariant[RunState]):
     """The pod of a placed task is made as soon as its node has the room (contract kod2.md section 2). The room was
-    counted when the task was placed: only pods that are on their way out still hold it, and pods that others have
-    bound there since. Nothing is owed by a job that is held back, for a task that its node turned away, on a node that
-    is closed, or while a component is down."""
+    counted when the task was placed. Only terminating pods still hold it, and pods that others have bound there since.
+    Nothing is owed by a suspended job, for a refused task, on a closed node, or while a component is down."""
 
     number = 1030
     name = "a placed task has its pod once its node has the room"
@@ -169,8 +168,8 @@ _NOT_TAKEN = re.compile(r"^(\S+) was not taken by its node and is made anew")
 
 
 class RefusalsAreReported(Invariant[RunState]):
-    """A pod that its node turned away is made anew, and an event on the TFJob says so before the pod goes (contract
-    kod2.md section 1). An event that was told before is no news."""
+    """A pod that its node refuses is replaced. An event on the TFJob reports this before the pod goes (contract kod2.md
+    section 1). A repeated event is no news."""
 
     number = 1031
     name = "an event tells of a task that its node turned away, before its pod goes"
@@ -210,9 +209,9 @@ class RefusalsAreReported(Invariant[RunState]):
 
 
 class PlacedIsKept(Invariant[RunState]):
-    """The operator deletes the pods of tasks that a running job no longer has, and of tasks that are made anew: their
-    pods have failed or were turned away. All other pods of placed tasks stay, unless the job has them begin anew as its
-    size changes (an event Resized says so)."""
+    """The operator deletes the pods of tasks that a running job no longer has. It replaces pods that have failed or
+    were refused. All other pods of placed tasks stay, unless a new size of the job restarts them (an event Resized
+    reports it)."""
 
     number = 1035
     name = "the operator deletes no pod of a placed task that has not failed"

@@ -19,8 +19,8 @@ _SETTLED_S = 1.0
 
 
 class AsMuchAsAsked(Invariant[RunState]):
-    """A pod that says nothing of its devices but how much it asks for has just that: its cores, its share of the
-    memory or its bytes, spread evenly over as many GPUs (contract koordinator.md section 2)."""
+    """A pod that names only an amount is given just that: its cores, its share of the memory or its bytes. They are
+    spread evenly over as many GPUs (contract koordinator.md section 2)."""
 
     number = 1042
     name = "a pod is given as much of its devices as it asks for"
@@ -65,10 +65,10 @@ def _asked(pod: AllocatedPod) -> Mapping[str, int]:
 
 class FirstInTheTree(Invariant[RunState]):
     """One GPU, or a part of one, is looked for in the tree of the node: its NUMA nodes, and the switches below them. Of
-    the switches with a GPU that fits, that one is taken around which most of the tree is in use already, and of equal
-    ones the first. There a whole GPU is the first that fits, a part is the last (v1.6.0,
-    pkg/scheduler/plugins/deviceshare/allocator_gpu.go). The law judges pods that say nothing else about their devices,
-    on nodes without partitions whose devices were left alone for a moment."""
+    the switches with a GPU that fits, the one with the most used tree around it is taken, or the first of equal ones.
+    There a whole GPU is the first that fits, a part is the last (v1.6.0,
+    pkg/scheduler/plugins/deviceshare/allocator_gpu.go). The law judges pods that only name amounts, on nodes without
+    partitions whose devices were left alone for a moment."""
 
     number = 1043
     name = "a GPU is taken where most of its node's tree is in use, and the first or last there"

@@ -31,9 +31,9 @@ class _Seen(Struct, frozen=True):
 
 class DevicesAsTheyAre(Invariant[RunState]):
     """No two devices of a type have the same number or the same name. A healthy device is listed with the bus address
-    and, if it is a GPU, with the minor number that its host has it by, and with the switch that it is below: every
-    device is below one, or below the root complex (pkg/koordlet of Koordinator, device collectors). A GPU has 100 of
-    its cores and of its memory. The adapters that a host began with are all listed, until something happens to them."""
+    and the switch of its host, and a GPU with its minor number. Every device is below a switch, or below the root
+    complex (pkg/koordlet of Koordinator, device collectors). A GPU has 100 of its cores and of its memory. The adapters
+    that a host began with are all listed, until something happens to them."""
 
     number = 1040
     name = "a Device lists each device once, where its host has it"
@@ -111,11 +111,10 @@ _PROMPT_S = 0.1
 
 
 class ListedAtOnce(Invariant[RunState]):
-    """koordlet writes a Device as soon as its node is there, and again as soon as it is gone. What it writes onto the
+    """koordlet writes a Device when its node appears, and again after somebody deletes it. What it writes onto the
     node's status are the sums of the healthy GPUs of that Device (v1.6.0,
-    pkg/slo-controller/noderesource/plugins/gpudeviceresource). It looks at NVML every ``poll_s``: a GPU that has come
-    is listed then, and one that has left or was put in MIG mode is not healthy any more. Nothing is owed while a
-    component is down."""
+    pkg/slo-controller/noderesource/plugins/gpudeviceresource). It looks at NVML every ``poll_s``. A new GPU is listed
+    then; a GPU that has left or is in MIG mode is no longer healthy. Nothing is owed while a component is down."""
 
     number = 1041
     name = "a node has its Device at once, and shows its sums"

@@ -22,9 +22,9 @@ _COMPONENT = frozenset({("component", event) for event in ("started", "killed", 
 
 
 class AwaitedAreSpared(Invariant[RunState]):
-    """Per node, as many of the free devices stay as its pods still need: those that are bound there, and those that
-    wait for it to be composed. Reconfig-Mgr asks only for the others. A device that nobody shares is asked for before
-    one of the same node that pods share."""
+    """Per node, as many of the free devices stay as its pods still need. These pods are bound there, or wait for it to
+    be composed. Reconfig-Mgr asks only for the others. A device that nobody shares is asked for before one of the same
+    node that pods share."""
 
     number = 1050
     name = "a node is asked for no device that its own pods await, and for the least shared first"
@@ -100,8 +100,8 @@ class AwaitedAreSpared(Invariant[RunState]):
 
 
 class OffItsListAtOnce(Invariant[RunState]):
-    """A node that has devices to spare takes one that it is asked for off its plugin's list at once, so that nobody is
-    given it while its host lets it go. The law judges nodes on which nothing else has happened for a moment."""
+    """A node with spare devices takes a requested one off its plugin's list immediately. Nobody is given it while its
+    host lets it go. The law judges nodes on which only this happened for a moment."""
 
     number = 1051
     name = "a device that a node gives up is off its list at once"
@@ -166,9 +166,9 @@ class OffItsListAtOnce(Invariant[RunState]):
 
 
 class RescansForCause(Invariant[RunState]):
-    """A device manager has its host look at its bus again for a device that has come to one of its ports or gone from
-    it, for one that the node gave up and gets back, and after a start; again and again where that does not work. A node
-    to whose devices nothing has happened yet is left alone."""
+    """A device manager has its host scan its bus again when a device comes to one of its ports or leaves it. It also
+    does so for a device that the node gave up and gets back, and after a start. It repeats a scan that did not work. A
+    node to whose devices nothing has happened yet is left alone."""
 
     number = 1052
     name = "a host's bus is scanned again only where something happened to its devices"

@@ -1,4 +1,4 @@
-"""Laws 1003, 1004 and 1007, and what laws 20 and 76 know of kubelets: streams that break them, and streams that do not."""
+"""Laws 1003, 1004 and 1007, and what laws 20 and 76 know of kubelets: streams that break them, and others."""
 
 from __future__ import annotations
 

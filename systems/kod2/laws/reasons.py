@@ -74,8 +74,7 @@ def _is_shown(weight: str, job: JobRecord) -> bool:
 
 class RoomIsGivenBack(Invariant[RunState]):
     """A job that has never run gives its room back if the API refuses all of its pods for good (contract kod2.md
-    section 1): forbidden, or not found. A job that has run waits for a while, and one that has pods goes on with
-    these."""
+    section 1). A job that has run waits for a while, and one that has pods goes on with these."""
 
     number = 1034
     name = "a job whose pods are not let in gives its room back"

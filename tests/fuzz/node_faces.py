@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,7 @@ from mews.emulator.hostd.serve import HostServer
 from mews.emulator.inventory_file import load_hardware
 from mews.emulator.ready_file import write_ready
 from mews.emulator.serve import ChassisServer
-from mews.emulator.tls import made
-from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity
+from mews.harness.clusters.control_plane.identity import ControlPlaneIdentity, make_identity
 from mews.harness.clusters.embedded.kubelet_server import KubeletServers
 from mews.harness.clusters.real.agent import TOKEN_HEADER, AgentEvents, AgentServer
 from mews.harness.package import room
@@ -222,9 +222,7 @@ def agent(token: str) -> list[Sent]:
 def kubelets() -> Iterator[list[Face]]:
     """A kubelet's HTTPS server, asked by who has the certificate and by who has none."""
     with tempfile.TemporaryDirectory(prefix="mews-fuzz-") as name:
-        identity, by_itself = ControlPlaneIdentity(Path(name), TOKEN), made(Path(name))
-        by_itself.certificate.rename(identity.certificate)
-        by_itself.key.rename(identity.key)
+        identity = make_identity(Path(name), shutil.which("openssl") or "openssl")
         with on_a_loop(lambda: _kubelet_servers(identity), KubeletServers.close) as servers:
             address = servers.address(HOST)
             assert address is not None
@@ -236,7 +234,7 @@ def kubelets() -> Iterator[list[Face]]:
 
 
 async def _kubelet_servers(identity: ControlPlaneIdentity) -> KubeletServers:
-    servers = KubeletServers(OnePod(), identity.node_context(), Reviews())
+    servers = KubeletServers(OnePod(), identity.node_context(["127.0.0.1"]), Reviews())
     await servers.open([HOST])
     return servers
 

@@ -121,6 +121,7 @@ def test_a_reconfiguration_as_it_should_be_breaks_no_law():
     story.announce("host-1", "a")
     story.bind()
     story.note(node="")
+    story.at(10.0)
     story.api("pod/default/p", "condition", uid="p", type="PodReadyToStartContainers", status="False", reason="")
     story.at(400.0)
     assert [str(each) for each in story.judge.violations] == []

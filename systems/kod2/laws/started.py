@@ -89,6 +89,8 @@ class PlacedIsStarted(Invariant[RunState]):
                 self._pods[name].leaves = True
             case "phase" if name in self._pods and line.fields["phase"] in _OVER:
                 self._pods[name].node = ""
+                if line.fields["phase"] == "Succeeded":
+                    self._refused.add(name)  # its task is done
             case "phase" if line.fields["phase"] == "Running":
                 self._refused.discard(name)
             case "deleted":

@@ -18,7 +18,7 @@ Key = tuple[str, str, str]
 class Drained(Invariant[ObservedState]):
     """Who takes a healthy GPU off a running host drains it first (contract host.md section 4). Then no program
     opens it before it is gone. The law does not judge a GPU that has reported an error or is lost. It does not judge
-    what a step of the scenario does at hosts and chassis by hand."""
+    what a step of the scenario does at hosts and chassis by hand, nor a journal without steps."""
 
     number = 1009
     name = "a GPU is drained before software takes it off its host"
@@ -34,10 +34,12 @@ class Drained(Invariant[ObservedState]):
         self._broken: set[Key] = set()
         self._off: set[str] = set()
         self._by_hand: set[int] = set()
+        self._knows_steps = False
 
     def on_line(self, line: Line, state: ObservedState) -> Iterator[Breach]:
         """Judge a GPU that NVML shows no more."""
         if line.layer == "step":
+            self._knows_steps = True
             if line.event == "begun" and line.fields.get("do") in _HAND:
                 self._by_hand.add(line.fields["step"])
             elif line.event != "begun":
@@ -57,7 +59,7 @@ class Drained(Invariant[ObservedState]):
         elif line.event in _OVER:
             self._drained.discard(key)
         elif line.fields.get("kind") == _GPU and key not in self._drained and key not in self._broken:
-            if line.actor in self._off or self._by_hand or state.bounds.lag_s:
+            if line.actor in self._off or self._by_hand or not self._knows_steps or state.bounds.lag_s:
                 return
             if state.bounds.spans:  # of a host that is known
                 what = f"{key[1]} is taken out of NVML on {line.actor}, and was not drained first"

@@ -75,7 +75,7 @@ GATED_HOOKS: Mapping[str, tuple[str, Mapping[str, str | None]]] = {
     ),
     "csinodes.storage.k8s.io": (
         "MutableCSINodeAllocatableCount",
-        {"compare": "packs.storage.storage_kinds:compare_identities"},
+        {"compare": "packs.storage.csi_nodes:compare_identities"},
     ),
 }
 """Kind -> a gate, and what stands in the place of hooks of its rules where the gate is on (None: nothing)."""

@@ -1,7 +1,8 @@
 """Judges the generator: rules of the embedded server are switched off, and generated cases must notice.
 
-Which rules there are is read from the modules (``objects/rules`` and ``store/names``): every function that returns
-faults. One is off while its code is replaced by that of a function that finds none; cases run in process.
+Which rules there are is read from the modules (``core/checks``, ``kinds``, ``packs`` and ``core/store/names``): every
+function that returns errors. A rule is switched off by giving its function the code of a function that finds none;
+cases run in process.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from mews.kube.api.errors import ApiError
+from mews.kube.emulated import kinds, packs
 from mews.kube.emulated.apiserver.bootstrap import fresh_store
+from mews.kube.emulated.core import checks
 from mews.kube.emulated.core.objects import creation, update
 from mews.kube.emulated.core.store import names
 from mews.kube.emulated.core.store.kinds import Kind
 from mews.kube.emulated.core.store.request import WriteRequest
 from mews.kube.emulated.core.store.store import Store
-from mews.kube.emulated.kinds import registry as rules
 from tests.differential.generated.bases import BASES, Base
 from tests.differential.generated.fields import SPACE, FieldCase, changed
 
@@ -37,7 +39,9 @@ _MARK = "FieldError"
 def rule_functions() -> dict[str, FunctionType]:
     """All functions that return faults, by module and name."""
     modules = [
-        importlib.import_module(entry.name) for entry in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}.")
+        importlib.import_module(entry.name)
+        for room in (checks, kinds, packs)
+        for entry in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
     ]
     found = {}
     for module in (*modules, names):

@@ -313,14 +313,18 @@ def test_only_a_fault_leaves_an_operation_without_effect(kind: str, spec: dict[s
 HIDDEN = host(9.0, "nvml-hidden")
 
 
+STEP: Said = (0.1, "step", "s", "begun", {"step": 1, "do": "wait"})
+
+
 def test_a_gpu_is_drained_before_it_is_taken() -> None:
-    assert named(1009, HIDDEN, later(90.0)) == [(1, None)]
-    assert named(1009, host(8.0, "draining", on=True), HIDDEN, later(90.0)) == []
-    assert named(1009, host(7.0, "draining", on=True), host(8.0, "draining", on=False), HIDDEN, later(90.0)) == [
-        (3, None)
+    assert named(1009, STEP, HIDDEN, later(90.0)) == [(2, None)]
+    assert named(1009, STEP, host(8.0, "draining", on=True), HIDDEN, later(90.0)) == []
+    assert named(1009, STEP, host(7.0, "draining", on=True), host(8.0, "draining", on=False), HIDDEN, later(90.0)) == [
+        (4, None)
     ]
+    assert named(1009, HIDDEN) == [], "without the steps nobody knows what is done by hand"
     again = host(8.0, "draining", on=True), host(8.5, "driver-unbound"), HIDDEN
-    assert named(1009, *again, later(90.0)) == [(3, None)]
+    assert named(1009, STEP, *again, later(90.0)) == [(4, None)]
 
 
 @pytest.mark.parametrize(
@@ -333,8 +337,8 @@ def test_a_gpu_is_drained_before_it_is_taken() -> None:
     ],
 )
 def test_a_broken_gpu_and_an_operator_need_no_drain(excuse: Said) -> None:
-    assert named(1009, excuse, HIDDEN, later(90.0)) == []
+    assert named(1009, STEP, excuse, HIDDEN, later(90.0)) == []
 
 
 def test_a_gpu_that_is_well_again_is_drained() -> None:
-    assert named(1009, host(8.0, "xid", xid=48), host(8.5, "driver-bound"), HIDDEN, later(90.0)) == [(3, None)]
+    assert named(1009, STEP, host(8.0, "xid", xid=48), host(8.5, "driver-bound"), HIDDEN, later(90.0)) == [(4, None)]

@@ -45,6 +45,19 @@ def _driver_errors(driver: Part, path: str, seen: set[str]) -> Iterator[FieldErr
         yield from names.qualified_errors(path, key)
 
 
+def compare_identities(new: Object, old: Object) -> list[FieldError]:
+    """Return what may not change of a node's drivers where their limits may (MutableCSINodeAllocatableCount)."""
+
+    def without_limits(node: Object) -> Object:
+        drivers = [
+            {name: value for name, value in driver.items() if name != "allocatable"}
+            for driver in items(common.part_of(node, "spec"), "drivers")
+        ]
+        return {**node, "spec": {**common.part_of(node, "spec"), "drivers": drivers}}
+
+    return _compare_node(without_limits(new), without_limits(old))
+
+
 def _compare_node(new: Object, old: Object) -> list[FieldError]:
     found = []
     for before in items(common.part_of(old, "spec"), "drivers"):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mews.kube.api.objects import Object
 from mews.kube.emulated.core.checks import common
-from mews.kube.emulated.core.checks.common import items
 from mews.kube.emulated.core.store import names, refusals
 from mews.kube.emulated.core.store.refusals import FieldError
-from mews.kube.emulated.packs.storage.csi_nodes import _compare_node
 
 MOST_PARAMETERS = 512
 
@@ -36,16 +33,3 @@ def parameter_errors(parameters: Mapping[str, str], path: str, *, needed: bool =
         yield common.too_long(path, LARGEST_PARAMETERS)
     if needed and not parameters:
         yield refusals.required(path, "must contain at least one key/value pair")
-
-
-def compare_identities(new: Object, old: Object) -> list[FieldError]:
-    """Return what may not change of a node's drivers where their limits may (MutableCSINodeAllocatableCount)."""
-
-    def without_limits(node: Object) -> Object:
-        drivers = [
-            {name: value for name, value in driver.items() if name != "allocatable"}
-            for driver in items(common.part_of(node, "spec"), "drivers")
-        ]
-        return {**node, "spec": {**common.part_of(node, "spec"), "drivers": drivers}}
-
-    return _compare_node(without_limits(new), without_limits(old))

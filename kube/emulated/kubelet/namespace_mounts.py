@@ -144,8 +144,11 @@ class Container:
                 _freeze(f"/{name}")
 
     def _make_devices(self) -> None:
-        """Its own /dev: nothing is made in the machine's."""
-        os.makedirs("/dev/shm")
+        """Its own /dev: nothing is made in the machine's. It can be bound elsewhere, as the root cannot."""
+        os.mkdir("/dev")
+        mount("none", "/dev", "tmpfs", 0)
+        self._ours["/dev"] = True
+        os.mkdir("/dev/shm")
         for name in _DEVICES:
             if os.path.lexists(f"{_MACHINE}/dev/{name}"):
                 _take_over(f"{_MACHINE}/dev/{name}", f"/dev/{name}")

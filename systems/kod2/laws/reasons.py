@@ -23,7 +23,7 @@ class ReasonsAreTrue(Invariant[RunState]):
     the paper). A starving job is shown as the heaviest, and keeps its weight."""
 
     number = 1033
-    name = "a job is told why it waits by the weights that are shown"
+    name = "the event of a waiting job agrees with the weights that are shown"
     ours_alone = True
     events = frozenset({("api", "event"), *JobBooks.events, *JobBooks.of_nodes})
 
@@ -41,7 +41,7 @@ class ReasonsAreTrue(Invariant[RunState]):
             return
         wrong = self._wrong(line.fields["message"], job)
         if wrong:
-            what = f"{key} is told {line.fields['message']!r}, {wrong}"
+            what = f"{key} has the event {line.fields['message']!r}, {wrong}"
             yield Breach((key, str(line.number)), what, line, after=job.lines.get("weight"))
 
     def _wrong(self, message: str, job: JobRecord) -> str:

@@ -48,7 +48,8 @@ class PlacedIsStarted(Invariant[RunState]):
         self._pods: dict[str, _Pod] = {}
         """All that are not over, by name; and those that are over and still there, without a node."""
         self._closed: set[str] = set()
-        self._refused: set[str] = set()
+        self._settled: set[str] = set()
+        """Pods that their nodes refused, or that have succeeded: nothing is owed in their place."""
         self._hindered: set[str] = set()
         self._down: set[str] = set()
         self._owed: dict[str, Line] = {}
@@ -63,7 +64,7 @@ class PlacedIsStarted(Invariant[RunState]):
             self._owed.clear()
             self._down.discard(line.actor) if line.event == "started" else self._down.add(line.actor)
         elif line.layer == "kubelet":
-            self._refused.add(line.fields["pod"])
+            self._settled.add(line.fields["pod"])
         elif line.event == "event":
             if line.fields["reason"].startswith("FailedCreate"):
                 self._hindered.add(str(line.fields["object"]).removeprefix("tfjob/"))
@@ -90,9 +91,9 @@ class PlacedIsStarted(Invariant[RunState]):
             case "phase" if name in self._pods and line.fields["phase"] in _OVER:
                 self._pods[name].node = ""
                 if line.fields["phase"] == "Succeeded":
-                    self._refused.add(name)  # its task is done
+                    self._settled.add(name)
             case "phase" if line.fields["phase"] == "Running":
-                self._refused.discard(name)
+                self._settled.discard(name)
             case "deleted":
                 self._pods.pop(name, None)
 
@@ -138,7 +139,7 @@ class PlacedIsStarted(Invariant[RunState]):
                 continue
             for task, node in job.placement.items():
                 pod = f"{key}-{task}"
-                if pod not in self._pods and pod not in self._refused and self._has_room(node, job):
+                if pod not in self._pods and pod not in self._settled and self._has_room(node, job):
                     owed[pod] = self._owed.get(pod, changed)
         self._owed = owed
 
@@ -174,7 +175,7 @@ class RefusalsAreReported(Invariant[RunState]):
     section 1). A repeated event is no news."""
 
     number = 1031
-    name = "an event tells of a task that its node turned away, before its pod goes"
+    name = "an event reports a task that its node refused, before its pod goes"
     of_time = True
     ours_alone = True
     events = frozenset(

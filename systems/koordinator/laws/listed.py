@@ -117,7 +117,7 @@ class ListedAtOnce(Invariant[RunState]):
     then; a GPU that has left or is in MIG mode is no longer healthy. Nothing is owed while a component is down."""
 
     number = 1041
-    name = "a node has its Device at once, and shows its sums"
+    name = "a node has its Device immediately, and shows its sums"
     of_time = True
     ours_alone = True
     events = _COMPONENT | {

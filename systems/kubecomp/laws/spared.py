@@ -104,7 +104,7 @@ class OffItsListAtOnce(Invariant[RunState]):
     host lets it go. The law judges nodes on which only this happened for a moment."""
 
     number = 1051
-    name = "a device that a node gives up is off its list at once"
+    name = "a device that a node gives up leaves its list immediately"
     of_time = True
     ours_alone = True
 

@@ -57,6 +57,16 @@ GONE = other(9, "deleted")
         pytest.param([node(0, "condition", type="Ready", status="False"), *PLACED], [], id="on a node that is away"),
         pytest.param([*PLACED, state(1, "COMPLETED", 2)], [], id="of a job that is over"),
         pytest.param([*PLACED, created(1, 1), phase(2, "Succeeded")], [], id="one has ended"),
+        pytest.param(
+            [*PLACED, created(1, 1), pod(2, "phase", 1, phase="Succeeded", reason=""), pod(3, "deleted", 1)],
+            [],
+            id="one has succeeded and is gone",
+        ),
+        pytest.param(
+            [*PLACED, created(1, 1), pod(2, "phase", 1, phase="Failed", reason=""), pod(3, "deleted", 1)],
+            [(9, 5)],
+            id="one has failed and is gone",
+        ),
     ],
 )
 def test_a_placed_task_has_its_pod_once_its_node_has_the_room(said: list[Said], named: list[tuple[int, int]]) -> None:
